@@ -1,0 +1,29 @@
+"""All commands, and the one place where an error becomes a message and an exit code."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from firnline.cli.output import errors, print_json
+from firnline.errors import FirnlineError
+
+app = typer.Typer(
+    help="Ordinary PySpark in; incremental, rewindable, self-healing Iceberg tables out.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        app()
+    except FirnlineError as error:
+        if "--json" in sys.argv:
+            print_json({"error": error.as_json()})
+        else:
+            errors.print(str(error), style="red", markup=False)
+        sys.exit(1)

@@ -1,0 +1,33 @@
+"""What commands print: tables and sentences for people, one JSON document for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+
+console = Console(highlight=False)
+errors = Console(stderr=True, highlight=False)
+
+
+def print_json(document: Any) -> None:
+    """Print a JSON document; dates, decimals and bytes become text."""
+    json.dump(document, sys.stdout, default=str, ensure_ascii=False, indent=2)
+    sys.stdout.write("\n")
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print rows under a title; null is shown as an empty cell."""
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*("" if value is None else str(value) for value in row))
+    console.print(table)

@@ -1,0 +1,1 @@
+"""The data plane: PySpark over Spark Connect. Only this package holds sessions."""

@@ -1,0 +1,114 @@
+"""Every refusal has a stable code, a sentence on what happened, and one on what to do.
+
+``CODES`` is the whole list; ``docs/errors.md`` explains each, and a test keeps the two equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A line of the user's code."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """What to do about a kind of error, and whether trying again may help by itself."""
+
+    todo: str
+    retryable: bool = False
+
+
+CODES: MappingProxyType[str, Code] = MappingProxyType(
+    {
+        # declaring a pipeline
+        "BAD_NAME": Code("Use lower-case letters, digits and single underscores, beginning with a letter."),
+        "BAD_OPTION": Code("Correct the option; docs/reference.md lists what each one takes."),
+        "BAD_SCHEDULE": Code("Use a cron expression, a preset such as @daily, a timedelta, or an integer step."),
+        "CYCLE": Code("Remove one of the inputs that close the circle."),
+        "DUPLICATE_COLLECTION": Code("Give one of the two functions another name: a collection has one writer."),
+        "MISSING_KEY": Code("Name the columns that identify a row: keys=[...]."),
+        "RESERVED_COLUMN": Code("Rename the column: _epoch, _diff, _part and names starting with '_firnline' are ours."),
+        "UNKNOWN_INPUT": Code("Name the parameter after a source or stage of this pipeline."),
+        # finding and loading a pipeline
+        "NO_PROJECT": Code("Run inside a Firnline project (a folder with firnline.toml), or make one: firnline init NAME."),
+        "NO_SUCH_COLLECTION": Code("Use one of the names that 'firnline status' lists."),
+        "NO_SUCH_PIPELINE": Code("Put the pipeline into include/pipelines/NAME.py, with a Pipeline of the same name."),
+        "PIPELINE_UNLOADABLE": Code("Correct the error in the pipeline's module."),
+        # naming an epoch
+        "BAD_EPOCH": Code("Write an ISO date or time in UTC (2026-01-01T06:00), or an integer for an integer schedule."),
+        "BEFORE_START": Code("Choose an epoch at or after the pipeline's start."),
+        "AFTER_END": Code("Choose an epoch before the pipeline's end."),
+        "EPOCH_NOT_COMPLETE": Code("Ask for an epoch below the frontier; 'firnline status' shows it."),
+        "EPOCH_COMPACTED": Code("Ask for an epoch at or after 'since'; older ones were consolidated."),
+        # running a source or stage
+        "STAGE_FAILED": Code("Correct the function at the line shown, then run the epoch again."),
+        "NOT_A_DATAFRAME": Code("Return a DataFrame made from the function's own arguments."),
+        "WRONG_COLUMNS": Code("Return the columns the collection was created with, its keys among them."),
+        "UNSUPPORTED_TYPE": Code("Cast the column to a type that Iceberg v2 can keep."),
+        "KEY_NOT_UNIQUE": Code("Make the keys identify each row, or choose other keys."),
+        "NEGATIVE_WEIGHT": Code("Remove only rows that are there: a removed row must equal the stored one in every column."),
+        "INPUT_NOT_READY": Code("Run the input for this epoch first; a retry will go on from there.", retryable=True),
+        "GENERATION_CHANGED": Code("Nothing: the collection was rewound meanwhile; a retry starts from there.", retryable=True),
+        # reading files
+        "MISSING_FILE": Code("Deliver the file, or pass optional=True if an epoch may have none.", retryable=True),
+        "UNREADABLE_FILE": Code("Check that the file exists, is readable and is of the declared format."),
+        "SCHEMA_MISMATCH": Code("Make the file's columns and the declared schema agree."),
+        "TOO_MANY_MALFORMED": Code("Look at the quarantine (firnline show NAME__quarantine) or raise quarantine_fraction."),
+        "PATH_OUTSIDE_ROOT": Code("Keep paths inside the project, or add the folder to 'roots' in firnline.toml."),
+        # the log, and what it stands on
+        "COMMIT_CONTENDED": Code("Nothing: other writers kept winning; a retry goes on from the log.", retryable=True),
+        "CATALOG_UNAVAILABLE": Code("Check that the catalog database can be reached and is not locked.", retryable=True),
+        "PREREQUISITE": Code("Run 'firnline doctor': it says how to mend each prerequisite."),
+    }
+)
+
+
+class FirnlineError(Exception):
+    """A refusal with a code.
+
+    >>> str(FirnlineError("MISSING_KEY", "'visits' has no keys", Location("web.py", 7)))
+    "MISSING_KEY: 'visits' has no keys (web.py:7). Name the columns that identify a row: keys=[...]."
+    """
+
+    def __init__(self, code: str, what: str, where: Location | None = None, *, todo: str | None = None) -> None:
+        super().__init__(code, what, where, todo)
+        self.code = code
+        self.what = what
+        self.where = where
+        self.todo = todo or CODES[code].todo
+        self.retryable = CODES[code].retryable
+
+    def __str__(self) -> str:
+        place = f" ({self.where})" if self.where else ""
+        return f"{self.code}: {self.what}{place}. {self.todo}"
+
+    def as_json(self) -> dict[str, object]:
+        """The error as ``--json`` prints it."""
+        where = str(self.where) if self.where else None
+        return {"code": self.code, "what": self.what, "where": where, "todo": self.todo, "retryable": self.retryable}
+
+
+class GraphError(FirnlineError):
+    """All that is wrong with a pipeline's declarations, reported at once."""
+
+    def __init__(self, problems: Sequence[FirnlineError]) -> None:
+        first = problems[0]
+        super().__init__(first.code, first.what, first.where)
+        self.problems = tuple(problems)
+
+    def __str__(self) -> str:
+        return "\n".join(str(problem) for problem in self.problems)
+
+    def as_json(self) -> dict[str, object]:
+        return {**super().as_json(), "problems": [problem.as_json() for problem in self.problems]}

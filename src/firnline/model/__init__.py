@@ -1,0 +1,1 @@
+"""The words of Firnline as values: pure, frozen, without I/O."""

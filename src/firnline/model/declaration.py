@@ -1,0 +1,105 @@
+"""What a user declares. Declaring only records; ``graph.check`` judges all of it at once when a pipeline is loaded."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from firnline.errors import Location
+
+Function = Callable[..., Any]
+Kind = Literal["source", "stage"]
+Refresh = Literal["full"]
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A named multiset of rows that changes from epoch to epoch, and how it is fed."""
+
+    name: str
+    kind: Kind
+    keys: tuple[str, ...]
+    partition_by: tuple[str, ...]
+    parts: int
+    refresh: Refresh
+    inputs: tuple[str, ...]
+    doc: str
+    where: Location
+
+
+class Pipeline:
+    """A recorder of sources and stages.
+
+    Args:
+        name: Lower-case letters, digits and single underscores; also the Airflow DAG's id and the tables' namespace.
+        schedule: A cron expression or preset in UTC, a timedelta, or an integer step.
+        start: Where the first epoch begins.
+        end: Where the last epoch ends, if there is a last one.
+    """
+
+    def __init__(self, name: str, *, schedule: object, start: object, end: object = None) -> None:
+        frame = sys._getframe(1)
+        self.name = name
+        self.schedule = schedule
+        self.start = start
+        self.end = end
+        self.where = Location(frame.f_code.co_filename, frame.f_lineno)
+        self.declared: list[tuple[Collection, Function]] = []
+
+    def source(
+        self, *, keys: Sequence[str] = (), partition_by: Sequence[str] = (), parts: int = 1
+    ) -> Callable[[Function], Function]:
+        """Declare a collection fed from outside: the function takes the epoch and returns its rows, or its changes.
+
+        Args:
+            keys: The columns that identify a row. Checked.
+            partition_by: The columns whose hash places a row in a part; the keys by default.
+            parts: How many parts, a power of two.
+        """
+        return self._recording("source", keys, partition_by, parts, "full")
+
+    def stage(
+        self,
+        *,
+        keys: Sequence[str] = (),
+        partition_by: Sequence[str] = (),
+        parts: int = 1,
+        refresh: Refresh = "full",
+    ) -> Callable[[Function], Function]:
+        """Declare a deterministic function of the collections that its parameters name.
+
+        Args:
+            keys: The columns that identify a row. Checked.
+            partition_by: The columns whose hash places a row in a part; the keys by default.
+            parts: How many parts, a power of two.
+            refresh: How a change is computed: ``"full"`` evaluates the function on the whole state and keeps the difference.
+        """
+        return self._recording("stage", keys, partition_by, parts, refresh)
+
+    def _recording(
+        self, kind: Kind, keys: Sequence[str], partition_by: Sequence[str], parts: int, refresh: Refresh
+    ) -> Callable[[Function], Function]:
+        def record(function: Function) -> Function:
+            code = function.__code__
+            collection = Collection(
+                name=function.__name__,
+                kind=kind,
+                keys=_columns(keys),
+                partition_by=_columns(partition_by) or _columns(keys),
+                parts=parts,
+                refresh=refresh,
+                inputs=tuple(inspect.signature(function).parameters) if kind == "stage" else (),
+                doc=inspect.getdoc(function) or "",
+                where=Location(code.co_filename, code.co_firstlineno),
+            )
+            self.declared.append((collection, function))
+            return function
+
+        return record
+
+
+def _columns(columns: Sequence[str]) -> tuple[str, ...]:
+    return (columns,) if isinstance(columns, str) else tuple(columns)

@@ -1,0 +1,145 @@
+"""Epochs: logical timestamps, half-open intervals [lower, upper) that follow one another without gap or overlap.
+
+The points of a timed schedule are UTC microseconds since 1970; those of an integer schedule are the integers themselves. For any
+schedule and any point p at or after its start there is exactly one epoch with lower <= p < upper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from croniter import croniter
+
+from firnline.errors import FirnlineError
+
+PRESETS = {"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *"}
+
+_ZERO = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Epoch:
+    """The interval [lower, upper)."""
+
+    lower: int
+    upper: int
+
+    def __post_init__(self) -> None:
+        if self.lower >= self.upper:
+            raise FirnlineError("BAD_EPOCH", f"the epoch [{self.lower}, {self.upper}) is empty")
+
+
+def to_micros(moment: datetime) -> int:
+    """UTC microseconds of a moment; a moment without zone is read as UTC.
+
+    >>> to_micros(datetime(1970, 1, 2))
+    86400000000
+    """
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (aware - _ZERO) // _MICROSECOND
+
+
+def to_datetime(micros: int) -> datetime:
+    """The moment of UTC microseconds.
+
+    >>> to_datetime(86400000000).isoformat()
+    '1970-01-02T00:00:00+00:00'
+    """
+    return _ZERO + timedelta(microseconds=micros)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Where epochs begin and end: a cron expression in UTC, or a fixed step of microseconds or integers.
+
+    >>> days = Schedule.parse("@daily", "2026-01-01", None)
+    >>> [days.label(epoch.lower) for epoch in days.epochs(days.start, days.point("2026-01-03"))]
+    ['2026-01-01', '2026-01-02']
+    """
+
+    rule: str | int
+    start: int
+    end: int | None
+    timed: bool
+
+    @classmethod
+    def parse(cls, schedule: object, start: object, end: object) -> Schedule:
+        """Read a pipeline's ``schedule``, ``start`` and ``end`` as the user wrote them."""
+        if isinstance(schedule, timedelta):
+            rule: str | int = schedule // _MICROSECOND
+            timed = True
+        elif isinstance(schedule, int) and not isinstance(schedule, bool):
+            rule, timed = schedule, False
+        elif isinstance(schedule, str) and croniter.is_valid(PRESETS.get(schedule, schedule)):
+            rule, timed = PRESETS.get(schedule, schedule), True
+        else:
+            raise FirnlineError("BAD_SCHEDULE", f"{schedule!r} is no schedule")
+        if isinstance(rule, int) and rule <= 0:
+            raise FirnlineError("BAD_SCHEDULE", f"a step of {schedule!r} does not move forward")
+        first = _point(start, timed)
+        last = None if end is None else _point(end, timed)
+        if last is not None and last <= first:
+            raise FirnlineError("BAD_SCHEDULE", f"the end {end!r} is not after the start {start!r}")
+        draft = cls(rule, first, last, timed)
+        if isinstance(rule, str) and draft._after(first - 1) != first:
+            raise FirnlineError("BAD_SCHEDULE", f"the start {start!r} is not a moment of the schedule {schedule!r}")
+        if last is not None and draft.epoch_at(last - 1).upper != last:
+            raise FirnlineError("BAD_SCHEDULE", f"the end {end!r} is not a moment of the schedule {schedule!r}")
+        return draft
+
+    def point(self, text: object) -> int:
+        """A moment as users write it: ISO text, a datetime, or an integer where the schedule is one of integers."""
+        return _point(text, self.timed)
+
+    def label(self, point: int) -> str:
+        """The shortest ISO text of a point, or its digits."""
+        if not self.timed:
+            return str(point)
+        moment = to_datetime(point).replace(tzinfo=None)
+        if moment.microsecond:
+            return moment.isoformat()
+        if moment.hour or moment.minute or moment.second:
+            return moment.isoformat(timespec="seconds" if moment.second else "minutes")
+        return moment.date().isoformat()
+
+    def epoch_at(self, point: int) -> Epoch:
+        """The one epoch that holds the point."""
+        if point < self.start:
+            raise FirnlineError("BEFORE_START", f"{self.label(point)} is before the start {self.label(self.start)}")
+        if self.end is not None and point >= self.end:
+            raise FirnlineError("AFTER_END", f"{self.label(point)} is not before the end {self.label(self.end)}")
+        if isinstance(self.rule, int):
+            lower = self.start + (point - self.start) // self.rule * self.rule
+            return Epoch(lower, lower + self.rule)
+        upper = self._after(point)
+        cron = croniter(self.rule, to_datetime(upper))
+        return Epoch(to_micros(cron.get_prev(datetime)), upper)
+
+    def epochs(self, lower: int, upper: int) -> Iterator[Epoch]:
+        """The epochs from the point ``lower``, in order, while they end at or before ``upper``."""
+        while lower < upper and (self.end is None or lower < self.end):
+            upto = lower + self.rule if isinstance(self.rule, int) else self._after(lower)
+            if upto > upper:
+                return
+            yield Epoch(lower, upto)
+            lower = upto
+
+    def _after(self, point: int) -> int:
+        return to_micros(croniter(self.rule, to_datetime(point)).get_next(datetime))
+
+
+def _point(text: object, timed: bool) -> int:
+    if not timed:
+        try:
+            return int(str(text))
+        except ValueError:
+            raise FirnlineError("BAD_EPOCH", f"{text!r} is no integer") from None
+    if isinstance(text, datetime):
+        return to_micros(text)
+    try:
+        return to_micros(datetime.fromisoformat(str(text)))
+    except ValueError:
+        raise FirnlineError("BAD_EPOCH", f"{text!r} is no ISO date or time") from None

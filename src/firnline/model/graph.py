@@ -1,0 +1,121 @@
+"""The checked graph of a pipeline: collections in an order in which every input stands before its readers.
+
+``check`` returns a graph or raises a ``GraphError`` that holds every problem found, each with the user's file and line.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, cast, get_args
+
+from firnline.errors import FirnlineError, GraphError, Location
+from firnline.model.declaration import Collection, Pipeline, Refresh
+from firnline.model.epoch import Schedule
+from firnline.model.names import check_name, is_reserved
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A pipeline that passed all checks."""
+
+    name: str
+    schedule: Schedule
+    collections: tuple[Collection, ...]
+    fingerprints: Mapping[str, str]
+    doc: str = ""
+
+    def collection(self, name: str) -> Collection:
+        """The collection of that name."""
+        for collection in self.collections:
+            if collection.name == name:
+                return collection
+        raise FirnlineError("NO_SUCH_COLLECTION", f"the pipeline {self.name!r} has no collection {name!r}")
+
+    def as_json(self) -> dict[str, Any]:
+        """The graph as plain JSON values."""
+        return {**asdict(self), "fingerprints": dict(self.fingerprints)}
+
+    @classmethod
+    def of_json(cls, data: dict[str, Any]) -> Graph:
+        """Read ``as_json`` back."""
+        collections = tuple(
+            Collection(
+                **{
+                    **entry,
+                    "keys": tuple(entry["keys"]),
+                    "partition_by": tuple(entry["partition_by"]),
+                    "inputs": tuple(entry["inputs"]),
+                    "where": Location(**entry["where"]),
+                }
+            )
+            for entry in data["collections"]
+        )
+        return cls(data["name"], Schedule(**data["schedule"]), collections, data["fingerprints"], data["doc"])
+
+
+def check(pipeline: Pipeline, fingerprints: Mapping[str, str]) -> Graph:
+    """The pipeline's graph, or all that is wrong with it."""
+    problems = [*_pipeline_problems(pipeline), *_collection_problems(pipeline)]
+    order: tuple[Collection, ...] = ()
+    try:
+        order = _ordered(pipeline)
+    except FirnlineError as cycle:
+        problems.append(cycle)
+    if problems:
+        raise GraphError(problems)
+    schedule = Schedule.parse(pipeline.schedule, pipeline.start, pipeline.end)
+    return Graph(pipeline.name, schedule, order, fingerprints)
+
+
+def _pipeline_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
+    try:
+        check_name("pipeline", pipeline.name, pipeline.where)
+    except FirnlineError as problem:
+        yield problem
+    try:
+        Schedule.parse(pipeline.schedule, pipeline.start, pipeline.end)
+    except FirnlineError as problem:
+        yield FirnlineError(problem.code, problem.what, pipeline.where)
+
+
+def _collection_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
+    names = Counter(collection.name for collection, _ in pipeline.declared)
+    first = {collection.name: collection.where for collection, _ in reversed(pipeline.declared)}
+    for collection, _ in pipeline.declared:
+        name, where = collection.name, collection.where
+        try:
+            check_name("collection", name, where)
+        except FirnlineError as problem:
+            yield problem
+        if names[name] > 1 and where != first[name]:
+            yield FirnlineError("DUPLICATE_COLLECTION", f"{name!r} is also written at {first[name]}", where)
+        if not collection.keys:
+            yield FirnlineError("MISSING_KEY", f"{name!r} has no keys", where)
+        for column in dict.fromkeys((*collection.keys, *collection.partition_by)):
+            if not isinstance(column, str):
+                yield FirnlineError("BAD_OPTION", f"{name!r} names the column {column!r}, which is no text", where)
+            elif is_reserved(column):
+                yield FirnlineError("RESERVED_COLUMN", f"{name!r} uses the column {column!r}", where)
+        if not isinstance(collection.parts, int) or collection.parts < 1 or collection.parts & (collection.parts - 1):
+            yield FirnlineError("BAD_OPTION", f"{name!r} has parts={collection.parts!r}, not a power of two", where)
+        if collection.refresh not in get_args(Refresh):
+            yield FirnlineError("BAD_OPTION", f"{name!r} has refresh={collection.refresh!r}", where)
+        for parameter in collection.inputs:
+            if parameter not in names:
+                yield FirnlineError("UNKNOWN_INPUT", f"{name!r} asks for {parameter!r}, which nothing writes", where)
+        if collection.kind == "stage" and not collection.inputs:
+            yield FirnlineError("UNKNOWN_INPUT", f"the stage {name!r} has no parameter, so no input", where)
+
+
+def _ordered(pipeline: Pipeline) -> tuple[Collection, ...]:
+    by_name = {collection.name: collection for collection, _ in pipeline.declared}
+    wanted = {name: [i for i in collection.inputs if i in by_name] for name, collection in by_name.items()}
+    try:
+        return tuple(by_name[name] for name in TopologicalSorter(wanted).static_order())
+    except CycleError as error:
+        names = cast(list[str], error.args[1])
+        circle = " -> ".join(names)
+        raise FirnlineError("CYCLE", f"the stages feed each other: {circle}", by_name[names[0]].where) from None

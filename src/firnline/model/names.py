@@ -1,0 +1,53 @@
+"""Names that are safe as SQL identifiers, Airflow ids and folder names alike.
+
+A name is lower-case letters, digits and single underscores. A double underscore belongs to us: ``visits__quarantine``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from firnline.errors import FirnlineError, Location
+
+EPOCH = "_epoch"
+DIFF = "_diff"
+PART = "_part"
+BOOKKEEPING = (EPOCH, DIFF, PART)
+QUARANTINE = "__quarantine"
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_LONGEST = 63
+
+
+def is_name(text: str) -> bool:
+    """Whether a user may give this name to a pipeline or collection.
+
+    >>> [is_name(name) for name in ("revenue_by_ip", "Revenue", "a__b", "_frontier", "x; drop table y")]
+    [True, False, False, False, False]
+    """
+    return len(text) <= _LONGEST and _NAME.fullmatch(text) is not None
+
+
+def check_name(kind: str, text: object, where: Location | None = None) -> str:
+    """The name itself, or a refusal."""
+    if not isinstance(text, str) or not is_name(text):
+        raise FirnlineError("BAD_NAME", f"{text!r} cannot name a {kind}", where)
+    return text
+
+
+def is_reserved(column: str) -> bool:
+    """Whether a column name is kept for the log.
+
+    >>> is_reserved("_diff"), is_reserved("_firnline_file"), is_reserved("_id")
+    (True, True, False)
+    """
+    return column.lower() in BOOKKEEPING or column.lower().startswith("_firnline")
+
+
+def quoted(*parts: str) -> str:
+    """A quoted SQL identifier.
+
+    >>> quoted("lake", "web", "odd`name")
+    '`lake`.`web`.`odd``name`'
+    """
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)

@@ -1,0 +1,1 @@
+"""Pure decisions: from descriptions and declarations to what must be done, as data."""

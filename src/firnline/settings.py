@@ -1,0 +1,85 @@
+"""Settings: read once, at the edge, from ``firnline.toml`` in the project's root and from ``FIRNLINE_*`` in the environment.
+
+The environment wins over the file. Secrets (a password inside ``catalog_uri`` or ``ledger_uri``) belong into the environment.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+
+from firnline.errors import FirnlineError
+
+FILE = "firnline.toml"
+
+
+class Settings(BaseSettings):
+    """Where things are and how much of the machine to use. Relative paths start at ``root``."""
+
+    model_config = SettingsConfigDict(env_prefix="FIRNLINE_", frozen=True, extra="forbid")
+
+    root: Path
+    work: Path = Path(".firnline")
+    """Everything Firnline writes by default: warehouse, catalog, ledger, jars, Airflow's home."""
+    warehouse: str = ""
+    catalog_uri: str = ""
+    ledger_uri: str = ""
+    roots: tuple[Path, ...] = (Path("."),)
+    """Folders that sources may read files from."""
+    quarantine_fraction: float = Field(0.01, ge=0, le=1)
+    """An epoch fails when more than this fraction of a source's records is malformed."""
+    spark_master: str = "local[*]"
+    spark_memory: str = "2g"
+    spark_shuffle_partitions: int = Field(4, ge=1)
+    spark_conf: dict[str, str] = {}
+
+    @classmethod
+    def load(cls, start: Path | None = None) -> Settings:
+        """The settings of the project that holds the folder ``start`` (the current one by default)."""
+        here = (start or Path(os.environ.get("FIRNLINE_ROOT", "."))).resolve()
+        for root in (here, *here.parents):
+            if (root / FILE).is_file():
+                return cls._of(root)
+        raise FirnlineError("NO_PROJECT", f"no {FILE} in {here} or above it")
+
+    @classmethod
+    def _of(cls, root: Path) -> Settings:
+        class Here(cls):  # type: ignore[valid-type, misc]
+            @classmethod
+            def settings_customise_sources(
+                kind,  # noqa: N804
+                settings_cls: type[BaseSettings],
+                init_settings: PydanticBaseSettingsSource,
+                env_settings: PydanticBaseSettingsSource,
+                dotenv_settings: PydanticBaseSettingsSource,
+                file_secret_settings: PydanticBaseSettingsSource,
+            ) -> tuple[PydanticBaseSettingsSource, ...]:
+                return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, root / FILE)
+
+        draft: Any = Here(root=root)
+        work = (root / draft.work).resolve()
+        return cls.model_construct(
+            **{
+                **draft.model_dump(),
+                "root": root,
+                "work": work,
+                "warehouse": draft.warehouse or f"file://{work / 'warehouse'}",
+                "catalog_uri": draft.catalog_uri or f"sqlite:///{work / 'catalog.db'}",
+                "ledger_uri": draft.ledger_uri or f"sqlite:///{work / 'ledger.db'}",
+                "roots": tuple((root / folder).resolve() for folder in draft.roots),
+            }
+        )
+
+    @property
+    def jars(self) -> Path:
+        """The folder with the jars that Spark needs beside its own."""
+        return self.work / "jars"
+
+    @property
+    def airflow_home(self) -> Path:
+        """Airflow's home of this project."""
+        return self.work / "airflow"

@@ -1,0 +1,1 @@
+"""The log: PyIceberg tables, their publish rule, sidecars and the control table. No JVM."""
