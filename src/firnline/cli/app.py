@@ -17,6 +17,11 @@ app = typer.Typer(
 )
 
 
+@app.callback()
+def firnline() -> None:
+    """Make ``firnline`` a group of commands, however many there are."""
+
+
 def main() -> None:
     """Run the command line."""
     try:
@@ -27,3 +32,7 @@ def main() -> None:
         else:
             errors.print(str(error), style="red", markup=False)
         sys.exit(1)
+
+
+# Each module registers its command on ``app``; what a command needs is imported when it is called.
+from firnline.cli import doctor  # noqa: E402, F401

@@ -4,10 +4,10 @@ digest(rows) = (sum of |_diff|, sum of _diff, sum of _diff * H1(row) mod 2^64, s
 
 So digest(a + b) = digest(a) + digest(b), however rows are cut into epochs, parts, waves or layers.
 
-H_seed(row) = xxh64 of the exclusive or, over the columns that are not null, of xxh64(seed, field id, value), where xxh64 of several
-values feeds each result to the next as its seed, beginning with 42, as Spark's ``xxhash64`` does. A null column contributes nothing and
-a column is known by its Iceberg field id, so that adding, renaming or reordering columns keeps every digest. ``engine/hashing.py``
-says the same in Spark's words; a property test holds the two equal.
+H_seed(row) = xxh64 of the exclusive or, over the columns that are not null, of xxh64(seed, field id, value), where xxh64 of
+several values feeds each result to the next as its seed, beginning with 42, as Spark's ``xxhash64`` does. A null column
+contributes nothing and a column is known by its Iceberg field id, so that adding, renaming or reordering columns keeps every
+digest. ``engine/hashing.py`` says the same in Spark's words; a property test holds the two equal.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from xxhash import xxh64_intdigest
 SEEDS = (1, 2)
 FIRST_SEED = 42
 NULL_ELEMENT = -1
+LONG_DIGITS = 18
 _MODULUS = 1 << 64
 
 
@@ -126,8 +127,14 @@ def _map(value: Mapping[Any, Any]) -> int:
 
 
 def _decimal(value: Decimal) -> bytes:
-    """The unscaled value as the shortest big-endian two's complement; its scale is the column's own."""
-    sign, digits, _ = value.as_tuple()
+    """The unscaled value, as an integer if it has at most 18 digits, otherwise as the shortest big-endian two's complement.
+
+    The scale is the column's own and no part of the form: the value must have it, as Spark returns it. Above a scale of 18 no
+    column of 18 digits exists, and the second form is always taken.
+    """
+    sign, digits, exponent = value.as_tuple()
     unscaled = int("".join(map(str, digits)) or "0") * (-1 if sign else 1)
+    if abs(unscaled) < 10**LONG_DIGITS and isinstance(exponent, int) and -exponent <= LONG_DIGITS:
+        return _long(unscaled)
     length = (unscaled if unscaled >= 0 else ~unscaled).bit_length() // 8 + 1
     return unscaled.to_bytes(length, "big", signed=True)

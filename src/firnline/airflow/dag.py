@@ -1,0 +1,91 @@
+"""A pipeline as a DAG: one run per epoch, one task per collection, and a last one that makes the epoch visible.
+
+The DAG's data intervals are exactly the schedule's epochs in [start, end). Parsing reads the compiled graph; neither PySpark nor the
+user's stages are imported.
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable
+
+from firnline.airflow.operator import AdvanceOperator, CompleteOperator
+from firnline.errors import FirnlineError
+from firnline.model.epoch import Schedule, to_datetime
+from firnline.model.graph import Graph
+from firnline.runtime.project import Project
+
+RETRIES = 2
+RETRY_DELAY = timedelta(seconds=10)
+
+_INSTANT = timedelta(microseconds=1)
+
+
+def pipeline_dag(name: str) -> DAG:
+    """The DAG of the pipeline of that name, in the project that holds the calling file."""
+    file = sys._getframe(1).f_code.co_filename
+    project = Project.load(Path(file).parent)
+    dag = graph_dag(project.settings.root, project.graph(name))
+    dag.fileloc = file
+    return dag
+
+
+def graph_dag(root: Path, graph: Graph) -> DAG:
+    """The DAG of a compiled graph."""
+    schedule = graph.schedule
+    dag = DAG(
+        graph.name,
+        schedule=timetable(graph),
+        start_date=to_datetime(schedule.start),
+        # An interval may start at end_date itself, so that is the last instant before the end.
+        end_date=None if schedule.end is None else to_datetime(schedule.end) - _INSTANT,
+        catchup=True,
+        max_active_runs=1,
+        is_paused_upon_creation=True,
+        default_args={"retries": RETRIES, "retry_delay": RETRY_DELAY},
+        doc_md=document(graph),
+        tags={"firnline"},
+    )
+    where = {"root": str(root), "pipeline": graph.name, "dag": dag}
+    tasks = {
+        each.name: AdvanceOperator(task_id=each.name, collection=each.name, doc_md=each.doc or None, **where)
+        for each in graph.collections
+    }
+    # No collection's name begins with an underscore.
+    complete = CompleteOperator(task_id="_complete" if "complete" in tasks else "complete", **where)
+    for each in graph.collections:
+        tasks[each.name].set_upstream([tasks[name] for name in each.inputs])
+    read = {name for each in graph.collections for name in each.inputs}
+    complete.set_upstream([task for name, task in tasks.items() if name not in read])
+    return dag
+
+
+def timetable(graph: Graph) -> CronDataIntervalTimetable | DeltaDataIntervalTimetable:
+    """The timetable whose data intervals are the graph's epochs."""
+    schedule: Schedule = graph.schedule
+    if not schedule.timed:
+        raise FirnlineError(
+            "BAD_SCHEDULE",
+            f"the pipeline {graph.name!r} has integer epochs, which Airflow cannot schedule",
+            todo=f"Run it with 'firnline run {graph.name}', or give it a schedule in time.",
+        )
+    if isinstance(schedule.rule, str):
+        return CronDataIntervalTimetable(schedule.rule, timezone="UTC")
+    return DeltaDataIntervalTimetable(timedelta(microseconds=schedule.rule))
+
+
+def document(graph: Graph) -> str:
+    """What the DAG's page in Airflow says about the pipeline."""
+    rows = [
+        f"| `{each.name}` | {each.kind} | {', '.join(f'`{name}`' for name in each.inputs)} | {_first_line(each.doc)} |"
+        for each in graph.collections
+    ]
+    table = ["| collection | kind | inputs | what it is |", "|---|---|---|---|", *rows]
+    return "\n".join([*((graph.doc, "") if graph.doc else ()), *table])
+
+
+def _first_line(doc: str) -> str:
+    return doc.strip().partition("\n")[0].replace("|", "\\|")

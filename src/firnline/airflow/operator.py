@@ -1,0 +1,217 @@
+"""The two kinds of task. A task for epoch e means: advance this collection through e. Run twice, late or at once, it changes nothing more.
+
+Every refusal reaches the task's log with its code: a terminal one ends the task (no retry can help), a retryable one lets Airflow
+try again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import BaseHook, BaseOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+
+from firnline.airflow.warden import family
+from firnline.errors import FirnlineError
+from firnline.model.epoch import Epoch
+from firnline.settings import Settings
+
+if TYPE_CHECKING:
+    from firnline.model.graph import Graph
+    from firnline.runtime.project import Project
+
+CONNECTION = "spark_default"
+_BOUND = "{{{{ {0}.isoformat() if {0} is defined and {0} else '' }}}}"
+
+
+class AdvanceOperator(SparkSubmitOperator):
+    """Advance one collection through the run's epoch, in a Spark driver of its own; without Spark where the log holds it already.
+
+    Args:
+        root: The project's folder.
+        pipeline: The pipeline's name.
+        collection: The collection's name.
+        kwargs: What SparkSubmitOperator takes; ``conf`` is added to what the driver needs anyway.
+    """
+
+    def __init__(self, *, root: str, pipeline: str, collection: str, conn_id: str = CONNECTION, **kwargs: Any) -> None:
+        bounds = ["--lower", _BOUND.format("data_interval_start"), "--upper", _BOUND.format("data_interval_end")]
+        super().__init__(
+            application=str(Path(root, "spark_jobs", "advance.py")),
+            application_args=[pipeline, collection, *bounds],
+            name=f"firnline {pipeline}.{collection}",
+            conn_id=conn_id,
+            **kwargs,
+        )
+        self.root = root
+        self.pipeline = pipeline
+        self.collection = collection
+
+    def execute(self, context: Any) -> str:
+        """Do it; the outcome is "kept" or "computed"."""
+        from firnline.runtime.advance import is_kept
+
+        subject = self.collection
+        try:
+            project, graph = _loaded(self.root, self.pipeline)
+            epoch = epoch_of(graph, context)
+            label = graph.schedule.label(epoch.lower)
+            subject = f"{self.collection} at {label}"
+            if is_kept(project, graph, self.collection, epoch):
+                self.log.info("kept: the log already holds %s through %s", self.collection, label)
+                return "kept"
+        except FirnlineError as error:
+            raise _told(self, subject, str(error), error.retryable) from error
+        return self._submit(context, project.settings, subject)
+
+    def on_kill(self) -> None:
+        """End the driver: the JVM and the Python below it."""
+        process = getattr(self._hook, "_submit_sp", None)
+        if process is None or process.poll() is not None:
+            return
+        below = family(process.pid)  # before its end, as orphans lose their parent
+        super().on_kill()
+        for pid in below:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+    def _submit(self, context: Any, settings: Settings, subject: str) -> str:
+        with TemporaryDirectory(prefix="firnline-") as folder:
+            report = Path(folder, "report.json")
+            self.application_args = [*(self.application_args or ()), "--report", str(report)]
+            self.conf = {**driver_conf(settings), **(self.conf or {})}
+            master = self._master(settings)
+            self.env_vars = {**driver_environment(settings, master), **(self.env_vars or {})}
+            try:
+                super().execute(context)
+            except AirflowException as failure:
+                error = _read(report).get("error")
+                if not error:
+                    raise
+                raise _told(self, subject, _sentence(error), bool(error["retryable"])) from failure
+            found = _read(report)
+        if not found:
+            raise AirflowException(f"{subject}: the Spark driver ended without a report")
+        self.log.info("%s: %s", found["outcome"], found["message"])
+        return str(found["outcome"])
+
+    def _master(self, settings: Settings) -> str:
+        """Where Spark runs. The hook gets a connection where Airflow has none: by itself it would go to YARN without a word."""
+        try:
+            return str(BaseHook.get_connection(self._conn_id).host)
+        except AirflowNotFoundException:
+            self.log.info("no connection %s: Spark runs on %s", self._conn_id, settings.spark_master)
+            document = json.dumps({"conn_type": "spark", "host": settings.spark_master})
+            os.environ[f"AIRFLOW_CONN_{self._conn_id.upper()}"] = document  # this process is the task's own
+            return settings.spark_master
+
+
+class CompleteOperator(BaseOperator):
+    """Move the pipeline's frontier: readers see the epoch in all of its collections from now on, or an error says which is missing."""
+
+    def __init__(self, *, root: str, pipeline: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.root = root
+        self.pipeline = pipeline
+
+    def execute(self, context: Any) -> None:
+        """Do it, without Spark."""
+        from firnline.runtime.advance import complete
+
+        subject = self.pipeline
+        try:
+            project, graph = _loaded(self.root, self.pipeline)
+            epoch = epoch_of(graph, context)
+            label = graph.schedule.label(epoch.lower)
+            subject = f"{self.pipeline} at {label}"
+            complete(project, graph, epoch)
+        except FirnlineError as error:
+            raise _told(self, subject, str(error), error.retryable) from error
+        self.log.info("complete: all collections of %s hold %s", self.pipeline, label)
+
+
+def epoch_of(graph: Graph, context: Any) -> Epoch:
+    """The epoch that a run's data interval is, or a refusal."""
+    start, end = context.get("data_interval_start"), context.get("data_interval_end")
+    if start is None or end is None:
+        raise FirnlineError(
+            "BAD_EPOCH",
+            "this run has no data interval, so it names no epoch",
+            todo="Trigger the DAG with a logical date, or use a backfill.",
+        )
+    schedule = graph.schedule
+    asked = Epoch(schedule.point(start.isoformat()), schedule.point(end.isoformat()))  # pendulum's dates do not divide
+    there = schedule.epoch_at(asked.lower)
+    if asked != there:
+        wrong, right = (f"[{schedule.label(e.lower)}, {schedule.label(e.upper)})" for e in (asked, there))
+        raise FirnlineError(
+            "BAD_EPOCH", f"the data interval {wrong} is no epoch of {graph.name!r}", todo=f"The epoch there is {right}."
+        )
+    return asked
+
+
+def driver_conf(settings: Settings) -> dict[str, str]:
+    """What the driver's JVM must know when it starts. All of it shows in ``ps``: secrets reach the driver another way."""
+    jars = sorted(str(jar) for jar in settings.jars.glob("*.jar"))
+    if not jars:
+        raise AirflowFailException(str(FirnlineError("PREREQUISITE", f"there are no jars in {settings.jars}")))
+    return {
+        "spark.driver.extraClassPath": os.pathsep.join(jars),
+        "spark.executor.extraClassPath": os.pathsep.join(jars),
+        "spark.driver.memory": settings.spark_memory,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "WARN",
+    }
+
+
+def driver_environment(settings: Settings, master: str) -> dict[str, str]:
+    """Where the driver finds this environment's Python, its Spark and the project's code; on one machine it stays on loopback."""
+    spark = find_spec("pyspark")  # found, not imported
+    assert spark is not None
+    assert spark.origin is not None
+    paths = {"PATH": Path(sys.executable).parent, "PYTHONPATH": settings.root}
+    return {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_HOME": str(Path(spark.origin).parent),
+        "FIRNLINE_ROOT": str(settings.root),
+        **({"SPARK_LOCAL_IP": "127.0.0.1"} if master.startswith("local") else {}),
+        **{name: os.pathsep.join(filter(None, (str(first), os.environ.get(name)))) for name, first in paths.items()},
+    }
+
+
+def _loaded(root: str, pipeline: str) -> tuple[Project, Graph]:
+    from firnline.runtime.project import Project
+
+    project = Project.load(Path(root))
+    return project, project.graph(pipeline)
+
+
+def _read(report: Path) -> dict[str, Any]:
+    if not report.exists():
+        return {}
+    document: dict[str, Any] = json.loads(report.read_text())
+    return document
+
+
+def _sentence(error: dict[str, Any]) -> str:
+    place = f" ({error['where']})" if error.get("where") else ""
+    return f"{error['code']}: {error['what']}{place}. {error['todo']}"
+
+
+def _told(task: BaseOperator, subject: str, message: str, retryable: bool) -> AirflowException:
+    """The error as Airflow's own, after saying it in the task's log, where a traceback would drown it."""
+    text = f"{subject}: {message}"
+    task.log.error(text)
+    return AirflowException(text) if retryable else AirflowFailException(text)

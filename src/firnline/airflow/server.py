@@ -1,0 +1,198 @@
+"""Airflow for one project, from nothing, for as long as a ``with`` block lasts.
+
+On exit, on an exception, on Ctrl-C, on SIGTERM, and when this process is killed outright, every process that was started goes
+too: components, the workers they fork, the Spark drivers of running tasks. ``warden`` sees to that.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, NoReturn
+
+from firnline.airflow import warden
+from firnline.airflow.api import Api
+from firnline.airflow.home import USER, Home
+from firnline.errors import FirnlineError
+from firnline.settings import Settings
+
+COMPONENTS = {
+    "api-server": ["api-server"],
+    "scheduler": ["scheduler", "--skip-serve-logs"],  # task logs are files of this machine; its log server has a fixed port
+    "dag-processor": ["dag-processor"],
+}
+"""No triggerer: no task of ours is deferred."""
+
+_MIGRATION_SECONDS = 300
+_START_SECONDS = 180
+
+
+class Component:
+    """One Airflow command under a warden, with its output in a file."""
+
+    def __init__(self, name: str, command: list[str], log: Path, environment: dict[str, str]) -> None:
+        self.name = name
+        self.log = log
+        log.unlink(missing_ok=True)
+        self._warden = subprocess.Popen(
+            [sys.executable, "-I", "-S", warden.__file__, str(log), sys.executable, "-m", "airflow", *command],
+            stdin=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,
+        )
+
+    def code(self) -> int | None:
+        """The exit code, once it ended."""
+        return self._warden.poll()
+
+    def wait(self, seconds: float) -> int | None:
+        """The exit code, or nothing when it still runs after that time."""
+        try:
+            return self._warden.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def ask_to_stop(self) -> None:
+        """Begin to end it and all that came out of it."""
+        assert self._warden.stdin is not None
+        self._warden.stdin.close()
+
+    def stop(self) -> None:
+        """End it and all that came out of it."""
+        self.ask_to_stop()
+        if self.wait(warden.GRACE + 5) is None:
+            self._warden.kill()
+            self._warden.wait()
+        warden.end_family(self._warden.pid, 0)  # nobody is left, unless the warden itself was killed
+
+    def last_lines(self, count: int = 15) -> str:
+        """The end of its output."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
+
+
+class Server:
+    """A running Airflow. Use it as a context manager.
+
+    Args:
+        settings: The project's settings.
+        port: The port of the web page and API on the loopback address; any free one by default.
+    """
+
+    def __init__(self, settings: Settings, port: int | None = None) -> None:
+        self.home = Home(settings)
+        self.port = port or _free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.user = USER
+        self._components: dict[str, Component] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Server:
+        try:
+            self._stack.enter_context(self.home.owned())
+            self._stack.enter_context(_handling(_leave, signal.SIGTERM, signal.SIGHUP))  # so that all is ended
+            self._stack.callback(self._stop)
+            self.home.prepare()
+            self.password = self.home.password()
+            self.api = self._stack.enter_context(Api(self.url, self.user, self.password))
+            self._migrate()
+            self._since = time.time()
+            for name, command in COMPONENTS.items():
+                self._start(name, command)
+            self.wait_until_healthy()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self._stack.close()
+
+    def check(self) -> None:
+        """Raise when a component has died."""
+        for component in self._components.values():
+            if (code := component.code()) is not None:
+                raise FirnlineError(
+                    "PREREQUISITE",
+                    f"Airflow's {component.name} ended with code {code}; the end of {component.log}:\n{component.last_lines()}\n",
+                )
+
+    def wait_until_healthy(self, seconds: float = _START_SECONDS) -> None:
+        """Wait until every component says that it works."""
+        self._wait("Airflow to be healthy", self.api.is_healthy, seconds)
+
+    def wait_until_parsed(self, dag: str, seconds: float = _START_SECONDS) -> None:
+        """Wait until the DAG was parsed since the server was started; an import error is raised as an error."""
+
+        def is_parsed() -> bool:
+            for file, trace in self.api.import_errors(self._since):
+                raise FirnlineError("PIPELINE_UNLOADABLE", f"Airflow cannot load {file}:\n{trace.strip()}\n")
+            return self.api.parsed_at(dag) > self._since
+
+        self._wait(f"Airflow to parse the DAG {dag!r}", is_parsed, seconds)
+
+    def _wait(self, what: str, is_so: Callable[[], bool], seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while not is_so():
+            self.check()
+            if time.monotonic() > deadline:
+                raise FirnlineError("PREREQUISITE", f"waited {seconds:.0f} s for {what}; logs are in {self.home.logs}")
+            time.sleep(0.25)
+
+    def _migrate(self) -> None:
+        version = importlib.metadata.version("apache-airflow")
+        marker = self.home.path / "migrated"
+        if self.home.database.exists() and marker.exists() and marker.read_text() == version:
+            return
+        self._start("migration", ["db", "migrate"])
+        code = self._components["migration"].wait(_MIGRATION_SECONDS)
+        if code != 0:
+            self.check()
+            raise FirnlineError("PREREQUISITE", f"Airflow's database was not ready after {_MIGRATION_SECONDS} s")
+        del self._components["migration"]
+        self.home.share_database()
+        marker.write_text(version)
+
+    def _start(self, name: str, command: list[str]) -> None:
+        self._components[name] = Component(name, command, self.home.logs / f"{name}.log", self.home.environment(self.port))
+
+    def _stop(self) -> None:
+        with _handling(signal.SIG_IGN, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if scheduler := self._components.pop("scheduler", None):
+                scheduler.stop()  # first and alone: the tasks it ends report their state to the api-server
+            for component in self._components.values():
+                component.ask_to_stop()
+            for component in self._components.values():
+                component.stop()
+            self._components.clear()
+
+
+@contextmanager
+def _handling(handler: Any, *numbers: signal.Signals) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, before[number])
+
+
+def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,47 @@
+"""``firnline doctor``: is all there that Firnline needs, and if not, how to mend it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from firnline.cli.app import app
+from firnline.cli.output import Json, console, errors, print_json, print_table
+from firnline.errors import FirnlineError
+from firnline.settings import Settings
+
+Mend = Annotated[bool, typer.Option("--mend", help="Mend what needs no asking: Java (as root, with apt) and the jars.")]
+
+
+@app.command()
+def doctor(mend: Mend = False, json: Json = False) -> None:
+    """Check every prerequisite and say how to mend what is wrong; exit code 1 if anything still is."""
+    from firnline.runtime.prerequisites import Finding, examine
+
+    settings: Settings | None = None
+    try:
+        settings = Settings.load()
+        project = Finding(True, str(settings.root))
+    except FirnlineError as error:
+        project = Finding(False, f"{error.code}: {error.what}", error.todo)
+    except ValueError as error:
+        project = Finding(
+            False, f"settings: {error}", "Correct firnline.toml or the environment; docs/reference.md lists all settings."
+        )
+    found = [("project", project), *examine(settings, mend=mend, tell=lambda what: errors.print(what, markup=False))]
+    wrong = [(name, finding) for name, finding in found if not finding.ok]
+    if json:
+        items = [
+            {"name": name, "ok": finding.ok, "detail": finding.detail, "how_to_mend": None if finding.ok else finding.how_to_mend}
+            for name, finding in found
+        ]
+        print_json({"ok": not wrong, "prerequisites": items})
+    else:
+        rows = [("ok" if finding.ok else "WRONG", name, finding.detail) for name, finding in found]
+        print_table("Prerequisites", ("", "what", "found"), rows)
+        for how in dict.fromkeys(finding.how_to_mend for _, finding in wrong):
+            names = ", ".join(name for name, finding in wrong if finding.how_to_mend == how)
+            console.print(f"{names}: {how}", markup=False, soft_wrap=True)
+    if wrong:
+        raise typer.Exit(1)

@@ -1,0 +1,64 @@
+"""DataFrames of the log: the state of a collection before a point, and the way between DataFrames and Connect plans.
+
+state(upto) = the rows whose weights, summed over all deltas with _epoch < upto, are positive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import functions as F
+from pyspark.sql.connect.client import SparkConnectClient
+from pyspark.sql.connect.dataframe import DataFrame
+from pyspark.sql.connect.plan import LogicalPlan
+from pyspark.sql.connect.proto import Relation
+from pyspark.sql.connect.session import SparkSession
+
+from firnline.engine.session import CATALOG
+from firnline.incremental.relation import consolidated
+from firnline.model.names import DIFF, EPOCH, quoted
+
+
+class _Given(LogicalPlan):
+    """A relation that is already protobuf."""
+
+    def __init__(self, relation: Relation) -> None:
+        super().__init__(None)
+        self._relation = relation
+
+    def plan(self, session: SparkConnectClient) -> Relation:
+        copy = Relation()
+        copy.CopyFrom(self._relation)
+        return copy
+
+
+def frame_of(session: SparkSession, relation: Relation) -> DataFrame:
+    """The DataFrame of a plan."""
+    return DataFrame(_Given(relation), session)
+
+
+def relation_of(frame: DataFrame) -> Relation:
+    """The plan of a DataFrame."""
+    root: Relation = frame._plan.to_proto(frame.sparkSession.client).root
+    return root
+
+
+def table_name(pipeline: str, collection: str) -> str:
+    """The quoted name of a log in Spark's catalog."""
+    return quoted(CATALOG, pipeline, collection)
+
+
+def deltas(session: SparkSession, table: str, snapshot: int, upto: int) -> DataFrame:
+    """The weighted rows of a snapshot with _epoch < upto, bookkeeping included."""
+    return session.read.option("versionAsOf", snapshot).table(table).where(F.col(EPOCH) < upto)
+
+
+def weighted_state(session: SparkSession, table: str, snapshot: int, upto: int, columns: Sequence[str]) -> DataFrame:
+    """The consolidated rows with their weights."""
+    rows = deltas(session, table, snapshot, upto).select(*(F.col(quoted(name)) for name in (*columns, DIFF)))
+    return frame_of(session, consolidated(relation_of(rows), columns))
+
+
+def state(session: SparkSession, table: str, snapshot: int, upto: int, columns: Sequence[str]) -> DataFrame:
+    """The rows themselves; keys are unique in every log, so that each weight is one."""
+    return weighted_state(session, table, snapshot, upto, columns).drop(DIFF)

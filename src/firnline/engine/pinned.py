@@ -1,0 +1,9 @@
+"""Spark settings that a stage's meaning depends on: pinned for every session and part of every fingerprint."""
+
+PINNED = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+}

@@ -1,0 +1,152 @@
+"""What a source's function gets: its epoch, a session, and a reader of files that sets malformed records aside.
+
+A record of a CSV or JSON file that does not fit the declared schema goes to the source's quarantine with the reason, the file and the raw
+text. Nothing outside the configured roots is read.
+"""
+
+from __future__ import annotations
+
+import glob
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import functions as F
+from pyspark.sql.connect.column import Column
+from pyspark.sql.connect.dataframe import DataFrame
+from pyspark.sql.connect.session import SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from firnline.errors import FirnlineError
+from firnline.model.epoch import Epoch, Schedule, to_datetime
+from firnline.model.names import quoted
+from firnline.settings import Settings
+
+FORMATS = ("csv", "json", "parquet")
+_RECORD = "_firnline_record"
+_FILE = "_firnline_file"
+
+
+@dataclass(slots=True)
+class SourceEpoch:
+    """The epoch that a source is asked for.
+
+    Attributes:
+        spark: The session to make DataFrames with.
+        label: The epoch's name, as the command line writes it.
+        lower: Its beginning, a UTC datetime, or an integer where the schedule is one of integers.
+        upper: Its end, which is not part of it.
+    """
+
+    spark: SparkSession
+    label: str
+    lower: datetime | int
+    upper: datetime | int
+    _settings: Settings
+    _read: list[DataFrame] = field(default_factory=list)
+    _malformed: list[DataFrame] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, session: SparkSession, settings: Settings, schedule: Schedule, epoch: Epoch) -> SourceEpoch:
+        """The user's view of an epoch."""
+        lower, upper = (to_datetime(point) if schedule.timed else point for point in (epoch.lower, epoch.upper))
+        return cls(session, schedule.label(epoch.lower), lower, upper, settings)
+
+    def files(
+        self, pattern: str, *, format: str, schema: str | StructType, optional: bool = False, **options: Any
+    ) -> DataFrame:
+        """The records of the files that match a pattern.
+
+        Args:
+            pattern: A path below the project's root, with wildcards; ``{epoch:%Y-%m-%d}`` stands for the epoch's beginning.
+            format: ``csv`` (with a header line unless ``header=False``), ``json`` (one object a line) or ``parquet``.
+            schema: The expected columns, as DDL text or a StructType.
+            optional: Return no rows when no file matches, instead of failing.
+            options: Further options of Spark's reader.
+        """
+        if format not in FORMATS:
+            raise FirnlineError("BAD_OPTION", f"format={format!r} is none of {', '.join(FORMATS)}")
+        wanted = schema if isinstance(schema, StructType) else StructType.fromDDL(schema)
+        paths = self._listing(pattern.format(epoch=self.lower))
+        if not paths:
+            if optional:
+                return self.spark.createDataFrame([], wanted)
+            raise FirnlineError("MISSING_FILE", f"no file matches {pattern.format(epoch=self.lower)!r}")
+        if format == "parquet":
+            return self._parquet(paths, wanted, options)
+        return self._text(paths, format, wanted, options)
+
+    def malformed(self) -> tuple[DataFrame, int, int] | None:
+        """The malformed records of all text files read so far, their number, and the number of all records; None if there are none."""
+        counts = [read.agg(F.count(_RECORD), F.count(F.lit(1))).collect()[0] for read in self._read]
+        bad, total = (sum(row[position] for row in counts) for position in (0, 1))
+        return (reduce(DataFrame.unionAll, self._malformed), bad, total) if bad else None
+
+    def close(self) -> None:
+        """Let go of what was kept while the epoch was read."""
+        for read in self._read:
+            read.unpersist()
+
+    def _listing(self, pattern: str) -> list[str]:
+        found = sorted(glob.glob(str(self._settings.root / pattern), recursive=True))
+        outside = [path for path in (found or [str(self._settings.root / pattern)]) if not self._is_inside(path)]
+        if outside:
+            raise FirnlineError("PATH_OUTSIDE_ROOT", f"{outside[0]} is outside the configured roots")
+        return found
+
+    def _is_inside(self, path: str) -> bool:
+        resolved = Path(path).resolve()
+        return any(resolved.is_relative_to(root) for root in self._settings.roots)
+
+    def _parquet(self, paths: list[str], wanted: StructType, options: dict[str, Any]) -> DataFrame:
+        found = self.spark.read.options(**options).parquet(*paths)
+        there = {column.name: column.dataType.simpleString() for column in found.schema.fields}
+        wrong = [column for column in wanted.fields if there.get(column.name) != column.dataType.simpleString()]
+        if wrong:
+            expected = ", ".join(f"{column.name} {column.dataType.simpleString()}" for column in wrong)
+            raise FirnlineError("SCHEMA_MISMATCH", f"expected {expected}, found {', '.join(f'{n} {t}' for n, t in there.items())}")
+        return found.select(*(F.col(quoted(column.name)) for column in wanted.fields))
+
+    def _text(self, paths: list[str], format: str, wanted: StructType, options: dict[str, Any]) -> DataFrame:
+        with_record = StructType([*wanted.fields, StructField(_RECORD, StringType())])
+        defaults = {"header": True, "enforceSchema": False} if format == "csv" else {}
+        reader = self.spark.read.format(format).schema(with_record).options(**{**defaults, **options})
+        reader = reader.options(mode="PERMISSIVE", columnNameOfCorruptRecord=_RECORD)
+        # Kept, so that Spark parses every column of every record once: pruned columns would hide malformed values.
+        read = reader.load(paths).select("*", F.col("_metadata.file_path").alias(_FILE)).persist()
+        malformed = read.where(F.col(_RECORD).isNotNull()).select(
+            _reason(format, wanted, options).alias("reason"),
+            F.col(_FILE).alias("file"),
+            F.col(_RECORD).alias("record"),
+        )
+        self._read.append(read)
+        self._malformed.append(malformed)
+        return read.where(F.col(_RECORD).isNull()).drop(_RECORD, _FILE)
+
+
+def _reason(format: str, wanted: StructType, options: dict[str, Any]) -> Column:
+    """Why a record does not fit: the fields that are no value of their type, or the shape of the whole."""
+    names = [f"c{position}" for position in range(len(wanted.fields))]
+    if format == "csv":
+        texts = ", ".join(f"{name} string" for name in names)
+        separator = {key: str(options[key]) for key in ("sep", "quote", "escape") if key in options}
+        parsed = F.from_csv(F.col(_RECORD), texts, separator or None)
+        fields = [parsed[name] for name in names]
+        otherwise = F.lit(f"is not a record of {len(names)} fields")
+    else:
+        fields = [F.get_json_object(F.col(_RECORD), f"$['{column.name}']") for column in wanted.fields]
+        otherwise = F.lit("is not a JSON object of the declared shape")
+    complaints = [
+        F.when(
+            text.isNotNull() & text.try_cast(column.dataType).isNull(),
+            F.concat(F.lit(f"{column.name}: '"), text, F.lit(f"' is not {column.dataType.simpleString()}")),
+        )
+        for text, column in zip(fields, wanted.fields, strict=True)
+        if not isinstance(column.dataType, StringType) and column.dataType.typeName() not in ("array", "map", "struct")
+    ]
+    if not complaints:
+        return otherwise
+    found = F.array_join(F.filter(F.array(*complaints), lambda complaint: complaint.isNotNull()), "; ")
+    return F.when(found != "", found).otherwise(otherwise)

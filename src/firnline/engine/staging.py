@@ -1,0 +1,100 @@
+"""Staging: Spark writes a delta as a snapshot beside the main line, and what was written is read back and judged.
+
+The staged snapshot stands on the head, so reading it shows the state that publishing it would lead to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import functions as F
+from pyspark.sql.connect.dataframe import DataFrame
+from pyspark.sql.connect.session import SparkSession
+from pyspark.sql.types import DataType, StructType
+
+from firnline.engine.frames import deltas
+from firnline.engine.hashing import digest_columns, digest_of, part_of
+from firnline.errors import FirnlineError
+from firnline.model.digest import Digest
+from firnline.model.names import DIFF, EPOCH, PART, quoted
+
+_WAP = "spark.wap.id"
+_SAMPLE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A user's column of a log: Iceberg's field id, its name, Spark's type."""
+
+    field: int
+    name: str
+    kind: DataType
+
+
+def placed(delta: DataFrame, columns: Sequence[Column], partition_by: Sequence[str], parts: int, epoch: int) -> DataFrame:
+    """The delta with its bookkeeping columns, in the order of the table."""
+    kinds = {column.name: column.kind for column in columns}
+    return delta.select(
+        *(F.col(quoted(column.name)) for column in columns),
+        F.lit(epoch).cast("bigint").alias(EPOCH),
+        F.col(DIFF).cast("bigint").alias(DIFF),
+        part_of([(name, kinds[name]) for name in partition_by], parts).alias(PART),
+    )
+
+
+def stage(session: SparkSession, rows: DataFrame, table: str, attempt: str) -> None:
+    """Write rows as a staged snapshot that carries the attempt's id."""
+    session.conf.set(_WAP, attempt)
+    try:
+        rows.writeTo(table).option("snapshot-property.firnline.attempt", attempt).append()
+    finally:
+        session.conf.unset(_WAP)
+
+
+def digests(
+    session: SparkSession, table: str, snapshot: int, epoch: int, columns: Sequence[Column]
+) -> dict[tuple[int, int], Digest]:
+    """The digest of each part of an epoch, from the rows as they stand in storage."""
+    fields = [(column.field, column.name, column.kind) for column in columns]
+    aggregates = [expression.alias(name) for name, expression in digest_columns(fields).items()]
+    rows = _epoch_rows(session, table, snapshot, epoch).groupBy(PART).agg(*aggregates).collect()
+    return {(epoch, row[PART]): digest_of(row.asDict()) for row in rows}
+
+
+def check_keys(session: SparkSession, table: str, snapshot: int, epoch: int, keys: Sequence[str], columns: Sequence[str]) -> None:
+    """Refuse a staged epoch after which a key would have two rows, or a row a negative weight."""
+    on = [F.col(quoted(key)) for key in keys]
+    touched = _epoch_rows(session, table, snapshot, epoch).select(*on).distinct()
+    state = deltas(session, table, snapshot, epoch + 1)
+    matching = [state[quoted(key)].eqNullSafe(touched[quoted(key)]) for key in keys]
+    condition = matching[0]
+    for further in matching[1:]:
+        condition = condition & further
+    weights = (
+        state.join(touched, condition, "left_semi")
+        .groupBy(*(F.col(quoted(name)) for name in columns))
+        .agg(F.sum(DIFF).alias(DIFF))
+    )
+    wrong: list[Any] = (
+        weights.groupBy(*on)
+        .agg(F.sum(DIFF).alias("_firnline_rows"), F.min(DIFF).alias("_firnline_least"))
+        .where("_firnline_rows > 1 OR _firnline_least < 0")
+        .limit(_SAMPLE)
+        .collect()
+    )
+    if wrong:
+        sample = "; ".join(", ".join(f"{key}={row[key]!r}" for key in keys) for row in wrong)
+        if any(row["_firnline_least"] < 0 for row in wrong):
+            raise FirnlineError("NEGATIVE_WEIGHT", f"rows are removed that are not there, for the keys {sample}")
+        raise FirnlineError("KEY_NOT_UNIQUE", f"several rows have the same keys {tuple(keys)}: {sample}")
+
+
+def _epoch_rows(session: SparkSession, table: str, snapshot: int, epoch: int) -> DataFrame:
+    return deltas(session, table, snapshot, epoch + 1).where(F.col(EPOCH) == epoch)
+
+
+def columns_of(schema: StructType, fields: dict[str, int]) -> list[Column]:
+    """Spark's columns under Iceberg's field ids."""
+    return [Column(fields[field.name], field.name, field.dataType) for field in schema.fields]

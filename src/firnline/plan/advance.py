@@ -1,0 +1,50 @@
+"""What it takes to advance a collection through an epoch.
+
+missing(head, target) = the epochs of the schedule from where the log ends up to the target's end, in order. An epoch that the log holds is
+never computed again, so any order of runs, doubled or backwards, leads to the same log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from firnline.errors import FirnlineError
+from firnline.model.declaration import Collection
+from firnline.model.description import Description
+from firnline.model.epoch import Epoch, Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """The epochs still to be computed, in order."""
+
+    collection: str
+    generation: int
+    missing: tuple[Epoch, ...]
+
+
+def advance(collection: Collection, schedule: Schedule, head: Description | None, target: Epoch) -> Advance:
+    """Plan to advance a collection through the target; ``head`` is None before its first publish."""
+    start = schedule.start if head is None else head.upper
+    generation = 0 if head is None else head.generation
+    return Advance(collection.name, generation, tuple(schedule.epochs(start, target.upper)))
+
+
+def check_target(schedule: Schedule, target: Epoch) -> None:
+    """Refuse an interval that is not an epoch of the schedule."""
+    found = schedule.epoch_at(target.lower)
+    if found != target:
+        text = f"[{schedule.label(target.lower)}, {schedule.label(target.upper)})"
+        raise FirnlineError("BAD_EPOCH", f"{text} is not an epoch of the schedule")
+
+
+def check_inputs(collection: Collection, schedule: Schedule, heads: Mapping[str, Description | None], epoch: Epoch) -> None:
+    """Refuse to compute an epoch before its inputs hold it."""
+    late = [name for name in collection.inputs if (head := heads[name]) is None or head.upper < epoch.upper]
+    if late:
+        label = schedule.label(epoch.lower)
+        raise FirnlineError("INPUT_NOT_READY", f"{collection.name!r} needs {label} of {', '.join(late)}", collection.where)
+    gone = [name for name in collection.inputs if (head := heads[name]) is not None and head.since > epoch.upper]
+    if gone:
+        raise FirnlineError("EPOCH_COMPACTED", f"{', '.join(gone)} no longer holds {schedule.label(epoch.lower)} by itself")

@@ -1,0 +1,123 @@
+"""Advancing a collection through an epoch: plan, compute, stage, audit, publish.
+
+Whatever the scheduler does (twice, late, backwards, at once, killed in the middle), afterwards the log holds every epoch up to the target
+exactly once, or it is as it was.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal
+
+from firnline.errors import FirnlineError
+from firnline.ledger.entry import Failure
+from firnline.model.declaration import Collection
+from firnline.model.description import Verdict
+from firnline.model.epoch import Epoch
+from firnline.model.graph import Graph
+from firnline.plan.advance import advance as plan_advance
+from firnline.plan.advance import check_inputs, check_target
+from firnline.plan.frontier import Frontier, cut
+from firnline.runtime.index import fail_quietly, sync_quietly
+from firnline.runtime.project import Declared, Project
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one epoch of a collection."""
+
+    collection: str
+    epoch: Epoch
+    how: Literal["computed", "kept"]
+    rows: int = 0
+    weight: int = 0
+    malformed: int = 0
+    seconds: float = 0.0
+
+
+def is_kept(project: Project, graph: Graph, collection: str, epoch: Epoch) -> bool:
+    """Whether the log already holds the epoch; takes milliseconds and no Spark.
+
+    Published epochs keep the fingerprint that made them: code that changed since is reported, not run again.
+    """
+    check_target(graph.schedule, epoch)
+    graph.collection(collection)
+    head = project.log(graph.name, collection).head()
+    if head is None or head.description.upper < epoch.upper:
+        return False
+    if head.fingerprint != graph.fingerprints[collection]:
+        _logger.warning("%s.%s was made by other code than today's; new epochs use today's", graph.name, collection)
+    return True
+
+
+def advance(
+    project: Project, declared: Declared, session: SparkSession, name: str, target: Epoch
+) -> Iterator[Outcome]:
+    """Compute what is missing of a collection up to and including the target, epoch by epoch."""
+    graph = declared.graph
+    collection = graph.collection(name)
+    check_target(graph.schedule, target)
+    log = project.log(graph.name, name)
+    head = log.head()
+    plan = plan_advance(collection, graph.schedule, head.description if head else None, target)
+    if not plan.missing:
+        yield Outcome(name, target, "kept")
+    for epoch in plan.missing:
+        began = time.monotonic()
+        attempt = uuid.uuid4().hex
+        try:
+            outcome = _advance_one(project, declared, session, collection, plan.generation, epoch, attempt)
+        except FirnlineError as error:
+            now = datetime.now(UTC)
+            message = str(error)
+            fail_quietly(
+                project,
+                Failure(graph.name, name, epoch.lower, epoch.upper, attempt, error.code, message, error.retryable, now),
+            )
+            raise
+        sync_quietly(project, graph, name)
+        yield replace(outcome, seconds=time.monotonic() - began)
+
+
+def complete(project: Project, graph: Graph, epoch: Epoch) -> Frontier:
+    """Let readers see the epoch, in all collections at once; refuse while one of them lacks it."""
+    heads = {collection.name: project.log(graph.name, collection.name).head() for collection in graph.collections}
+    found = cut({name: head.description if head else None for name, head in heads.items()})
+    if found is None or found.upper < epoch.upper:
+        label = graph.schedule.label(epoch.lower)
+        late = [name for name, head in heads.items() if head is None or head.description.upper < epoch.upper]
+        raise FirnlineError("INPUT_NOT_READY", f"the pipeline {graph.name!r} lacks {label} of {', '.join(late)}")
+    return project.control(graph.name).advance(found)
+
+
+def _advance_one(
+    project: Project,
+    declared: Declared,
+    session: SparkSession,
+    collection: Collection,
+    generation: int,
+    epoch: Epoch,
+    attempt: str,
+) -> Outcome:
+    from firnline.runtime.stage_run import StageRun
+
+    run = StageRun(project, declared, session, collection, epoch, attempt)
+    heads = {name: project.log(declared.graph.name, name).head() for name in collection.inputs}
+    described = {name: head.description if head else None for name, head in heads.items()}
+    check_inputs(collection, declared.graph.schedule, described, epoch)
+    done = run.publish(generation, {name: head for name, head in heads.items() if head})
+    if done.verdict is Verdict.FREE:
+        return Outcome(collection.name, epoch, "computed", done.digest.rows, done.digest.weight, done.malformed)
+    if done.verdict is Verdict.TAKEN:
+        return Outcome(collection.name, epoch, "kept")
+    raise FirnlineError("GENERATION_CHANGED", f"{collection.name!r} moved while its epoch was computed")

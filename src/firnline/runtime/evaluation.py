@@ -1,0 +1,111 @@
+"""Calling a user's function for an epoch, and telling what went wrong in it.
+
+An error of a source or stage is wrapped once, with the collection, the epoch and the user's file and line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+from pyspark.sql.connect.dataframe import DataFrame
+from pyspark.sql.types import StructType
+
+from firnline.engine.hashing import digest_columns
+from firnline.errors import FirnlineError
+from firnline.model.declaration import Collection
+from firnline.model.names import DIFF, is_reserved, quoted
+from firnline.runtime.project import user_line
+
+# What Spark says, by the beginning of its error condition or a part of its message, and what it means here.
+_CONDITIONS: Mapping[str, str] = {
+    "FAILED_READ_FILE": "UNREADABLE_FILE",
+    "PATH_NOT_FOUND": "MISSING_FILE",
+    "CANNOT_READ_FILE_FOOTER": "UNREADABLE_FILE",
+    "UNABLE_TO_INFER_SCHEMA": "UNREADABLE_FILE",
+}
+_MESSAGES: Mapping[str, str] = {
+    "CSV header does not conform to the schema": "SCHEMA_MISMATCH",
+    "Number of column in CSV header is not equal": "SCHEMA_MISMATCH",
+    "is not a Parquet file": "UNREADABLE_FILE",
+    "Permission denied": "UNREADABLE_FILE",
+    "Could not read footer": "UNREADABLE_FILE",
+}
+
+
+@contextmanager
+def told(collection: Collection, label: str, root: Path) -> Iterator[None]:
+    """Wrap whatever goes wrong inside, once."""
+    try:
+        yield
+    except FirnlineError as error:
+        where = error.where or user_line(error, root) or collection.where
+        raise FirnlineError(error.code, f"{collection.kind} {collection.name!r} at {label}: {error.what}", where) from error
+    except Exception as error:
+        where = user_line(error, root) or collection.where
+        text = f"{collection.kind} {collection.name!r} at {label}: {type(error).__name__}: {_first_lines(error)}"
+        raise FirnlineError(_code(error), text, where) from error
+
+
+def checked(frame: object, collection: Collection) -> DataFrame:
+    """The frame that a function returned, if a log can hold it; without a ``_diff`` column every row is an insert."""
+    if not isinstance(frame, DataFrame):
+        raise FirnlineError("NOT_A_DATAFRAME", f"it returned {type(frame).__name__}, not a DataFrame", collection.where)
+    names = frame.columns
+    weights = [name for name in names if collection.kind == "source" and name == DIFF]
+    twice = {name for name in names if [other.lower() for other in names].count(name.lower()) > 1}
+    if twice:
+        raise FirnlineError("WRONG_COLUMNS", f"it returned {', '.join(sorted(twice))} more than once", collection.where)
+    for name in names:
+        if is_reserved(name) and name not in weights:
+            raise FirnlineError("RESERVED_COLUMN", f"it returned the column {name!r}", collection.where)
+    missing = [name for name in dict.fromkeys((*collection.keys, *collection.partition_by)) if name not in names]
+    if missing:
+        listed = ", ".join(names) or "none"
+        raise FirnlineError("WRONG_COLUMNS", f"it returned no column {', '.join(missing)}; its columns: {listed}", collection.where)
+    columns = StructType([field for field in frame.schema.fields if field.name not in weights])
+    digest_columns([(0, field.name, field.dataType) for field in columns.fields])
+    if not weights:
+        return frame.withColumn(DIFF, F.lit(1).cast("bigint")) if collection.kind == "source" else frame
+    weight = F.coalesce(F.col(DIFF).cast("bigint"), F.raise_error(F.lit("_diff is null")).cast("bigint"))
+    return frame.withColumn(DIFF, weight)
+
+
+def check_schema(found: StructType, stored: StructType, collection: Collection) -> None:
+    """Refuse columns that differ from those the collection was created with."""
+    now, before = (_shape(schema) for schema in (found, stored))
+    if now != before:
+        lines = [f"{name} {kind}" for name, kind in sorted(now.items() - before.items())]
+        gone = [f"{name} {kind}" for name, kind in sorted(before.items() - now.items())]
+        text = f"it returned {', '.join(lines) or 'fewer columns'} where the collection has {', '.join(gone) or 'none'}"
+        raise FirnlineError("WRONG_COLUMNS", text, collection.where)
+
+
+def in_order(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """The frame's columns in a given order."""
+    return frame.select(*(F.col(quoted(name)) for name in names))
+
+
+def _shape(schema: StructType) -> dict[str, str]:
+    """Types as Iceberg keeps them: every integer below bigint is an int."""
+    kinds = {field.name: field.dataType.simpleString() for field in schema.fields}
+    return {name: kind.replace("tinyint", "int").replace("smallint", "int") for name, kind in kinds.items()}
+
+
+def _code(error: Exception) -> str:
+    condition = (error.getCondition() or "") if isinstance(error, PySparkException) else ""
+    for beginning, code in _CONDITIONS.items():
+        if condition.startswith(beginning) and not (code == "UNREADABLE_FILE" and "header" in str(error)):
+            return code
+    for part, code in _MESSAGES.items():
+        if part in str(error):
+            return code
+    return "STAGE_FAILED"
+
+
+def _first_lines(error: Exception, most: int = 600) -> str:
+    text = str(error).strip().split("\n\nJVM stacktrace")[0]
+    return text if len(text) <= most else f"{text[:most]} ..."

@@ -1,0 +1,215 @@
+"""A project on disk: its settings, its pipelines, its logs and its ledger.
+
+The pipeline NAME lives in ``include/pipelines/NAME.py``. ``graph`` answers without importing it, from a cache that is made in a process of
+its own whenever the project's code or environment changed: so DAG parsing and the control commands never import PySpark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from firnline.engine.pinned import PINNED
+from firnline.errors import FirnlineError, GraphError, Location
+from firnline.model.declaration import Function, Pipeline
+from firnline.model.graph import Graph, check
+from firnline.model.names import is_name
+from firnline.settings import Settings
+
+if TYPE_CHECKING:
+    from firnline.ledger import Ledger
+    from firnline.tables.catalog import Catalog
+    from firnline.tables.control import Control
+    from firnline.tables.log import Log
+
+PIPELINES = Path("include", "pipelines")
+_PACKAGE = "include"
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A pipeline with its functions, as its module declares it."""
+
+    graph: Graph
+    functions: dict[str, Function]
+
+
+@dataclass(frozen=True)
+class Project:
+    """A Firnline project."""
+
+    settings: Settings
+
+    @classmethod
+    def load(cls, start: Path | None = None) -> Project:
+        """The project that holds the folder ``start`` (the current one by default)."""
+        return cls(Settings.load(start))
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """The Iceberg catalog."""
+        from firnline.tables.catalog import Catalog
+
+        return Catalog(self.settings.catalog_uri, self.settings.warehouse)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The ledger."""
+        from firnline.ledger import Ledger
+
+        return Ledger(self.settings.ledger_uri)
+
+    def log(self, pipeline: str, collection: str) -> Log:
+        """The log of a collection."""
+        from firnline.tables.log import Log
+
+        return Log(self.catalog, pipeline, collection)
+
+    def control(self, pipeline: str) -> Control:
+        """The control table of a pipeline."""
+        from firnline.tables.control import Control
+
+        return Control(self.catalog, pipeline)
+
+    def pipelines(self) -> tuple[str, ...]:
+        """The names of the project's pipelines."""
+        folder = self.settings.root / PIPELINES
+        return tuple(sorted(path.stem for path in folder.glob("*.py") if is_name(path.stem)))
+
+    def graph(self, name: str) -> Graph:
+        """A pipeline's graph, without importing its module into this process."""
+        self._path(name)
+        cache = self.settings.work / "graphs" / f"{name}-{self._state()}.json"
+        if cache.is_file():
+            return Graph.of_json(json.loads(cache.read_text()))
+        document = self._compile(name)
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        for outdated in cache.parent.glob(f"{name}-*.json"):
+            outdated.unlink(missing_ok=True)
+        draft = cache.with_suffix(f".{os.getpid()}")
+        draft.write_text(json.dumps(document))
+        draft.replace(cache)
+        return Graph.of_json(document)
+
+    def declared(self, name: str) -> Declared:
+        """A pipeline with its functions; imports its module, and PySpark with it."""
+        self._path(name)
+        pipeline = self._import(name)
+        from firnline.model.fingerprint import fingerprint
+
+        root = self.settings.root
+        fingerprints = {
+            collection.name: fingerprint(function, root, {**PINNED, **_shape(collection.keys, collection.partition_by)})
+            for collection, function in pipeline.declared
+        }
+        graph = check(pipeline, fingerprints)
+        return Declared(graph, {collection.name: function for collection, function in pipeline.declared})
+
+    def _path(self, name: str) -> Path:
+        path = self.settings.root / PIPELINES / f"{name}.py"
+        if not is_name(name) or not path.is_file():
+            known = ", ".join(self.pipelines()) or "none"
+            raise FirnlineError("NO_SUCH_PIPELINE", f"there is no pipeline {name!r}; this project has: {known}")
+        return path
+
+    def _import(self, name: str) -> Pipeline:
+        root = str(self.settings.root)
+        if root not in sys.path:
+            sys.path.insert(0, root)
+        for module, loaded in list(sys.modules.items()):
+            if module == _PACKAGE or module.startswith(f"{_PACKAGE}."):
+                places = [*getattr(loaded, "__path__", []), getattr(loaded, "__file__", None) or root]
+                if not all(str(place).startswith(root) for place in places):
+                    del sys.modules[module]  # another project's
+        importlib.invalidate_caches()
+        try:
+            module = importlib.import_module(".".join((*PIPELINES.parts, name)))
+        except Exception as error:
+            raise _unloadable(name, error, self.settings.root) from error
+        for value in vars(module).values():
+            if isinstance(value, Pipeline) and value.name == name:
+                return value
+        found = [value for value in vars(module).values() if isinstance(value, Pipeline)]
+        if found:
+            check(found[0], {})
+        raise FirnlineError("NO_SUCH_PIPELINE", f"{PIPELINES / name}.py declares no Pipeline named {name!r}")
+
+    def _state(self) -> str:
+        """A hash of all that a graph and its fingerprints are made from."""
+        state = hashlib.sha256(sys.version.encode())
+        for path in sorted((self.settings.root / _PACKAGE).rglob("*.py")):
+            state.update(str(path).encode() + b"\0" + path.read_bytes())
+        ours = Path(__file__).parent.parent
+        for path in (*sorted((ours / "model").glob("*.py")), ours / "engine" / "pinned.py", Path(__file__)):
+            state.update(path.read_bytes())
+        state.update(str(os.stat(sysconfig.get_path("purelib")).st_mtime_ns).encode())
+        return state.hexdigest()[:16]
+
+    def _compile(self, name: str) -> dict[str, object]:
+        done = subprocess.run(
+            [sys.executable, "-m", __name__, name],
+            cwd=self.settings.root,
+            env={**os.environ, "FIRNLINE_ROOT": str(self.settings.root)},
+            capture_output=True,
+            text=True,
+        )
+        try:
+            answer = json.loads(done.stdout.splitlines()[-1])
+        except (IndexError, ValueError):
+            tail = (done.stderr or done.stdout).strip()[-2000:]
+            raise FirnlineError("PIPELINE_UNLOADABLE", f"the pipeline {name!r} did not load: {tail}") from None
+        if "problems" in answer:
+            raise GraphError([_problem(entry) for entry in answer["problems"]])
+        graph: dict[str, object] = answer["graph"]
+        return graph
+
+
+def _shape(keys: tuple[str, ...], partition_by: tuple[str, ...]) -> dict[str, str]:
+    return {"keys": json.dumps(keys), "partition_by": json.dumps(partition_by)}
+
+
+def _unloadable(name: str, error: Exception, root: Path) -> FirnlineError:
+    where = user_line(error, root)
+    return FirnlineError("PIPELINE_UNLOADABLE", f"the pipeline {name!r} did not load: {type(error).__name__}: {error}", where)
+
+
+def user_line(error: BaseException, root: Path) -> Location | None:
+    """The last line of the project's own code that an error passed through."""
+    found = None
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        found = Location(error.filename, error.lineno)
+    trace = error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if Path(file).is_relative_to(root / _PACKAGE):
+            found = Location(file, trace.tb_lineno)
+        trace = trace.tb_next
+    return found
+
+
+def _problem(entry: dict[str, str]) -> FirnlineError:
+    file, _, line = (entry["where"] or "").rpartition(":")
+    return FirnlineError(entry["code"], entry["what"], Location(file, int(line)) if file else None, todo=entry["todo"])
+
+
+def _main(name: str) -> None:
+    """Print a pipeline's graph, or what is wrong with it, as one line of JSON."""
+    try:
+        print(json.dumps({"graph": Project.load().declared(name).graph.as_json()}))
+    except GraphError as error:
+        print(json.dumps({"problems": [problem.as_json() for problem in error.problems]}))
+    except FirnlineError as error:
+        print(json.dumps({"problems": [error.as_json()]}))
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1])

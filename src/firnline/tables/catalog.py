@@ -1,0 +1,63 @@
+"""The Iceberg catalog, shared with Spark: one SQL database, one namespace per pipeline, one table per collection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import NamespaceAlreadyExistsError
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DatabaseError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from firnline.errors import FirnlineError
+
+NAME = "lake"
+_BUSY_SECONDS = 30
+
+
+class Catalog:
+    """A lazily opened SQL catalog; ``uri`` is SQLAlchemy's."""
+
+    def __init__(self, uri: str, warehouse: str) -> None:
+        self._uri = make_url(uri)
+        self._warehouse = warehouse
+
+    @cached_property
+    def sql(self) -> SqlCatalog:
+        """PyIceberg's catalog, its tables created on first use."""
+        url = self._uri
+        if url.get_backend_name() == "sqlite":
+            from pathlib import Path
+
+            Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
+            url = url.update_query_dict({"timeout": str(_BUSY_SECONDS)})
+        with reachable():
+            return SqlCatalog(NAME, uri=url.render_as_string(hide_password=False), warehouse=self._warehouse)
+
+    def ensure_namespace(self, pipeline: str) -> None:
+        """Create the pipeline's namespace unless it is there."""
+        with reachable():
+            if not self.sql.namespace_exists((pipeline,)):
+                try:
+                    self.sql.create_namespace((pipeline,))
+                except NamespaceAlreadyExistsError:
+                    return
+
+    def names(self, pipeline: str) -> set[str]:
+        """The tables of a pipeline."""
+        with reachable():
+            if not self.sql.namespace_exists((pipeline,)):
+                return set()
+            return {identifier[-1] for identifier in self.sql.list_tables((pipeline,))}
+
+
+@contextmanager
+def reachable() -> Iterator[None]:
+    """Turn a database's refusal into a coded error."""
+    try:
+        yield
+    except (OperationalError, DatabaseError, PoolTimeout) as error:
+        raise FirnlineError("CATALOG_UNAVAILABLE", f"the catalog did not answer: {error.args[0]}") from error

@@ -1,0 +1,84 @@
+"""Sidecars: one JSON file beside each snapshot with what is too long for its summary.
+
+It holds the digest of every (epoch, part) and the lineage of the snapshot. The summary names its path.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pyiceberg.io import FileIO
+
+from firnline.model.digest import Digest
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A collection as a stage read it: complete up to ``upper`` in ``generation``, through ``snapshot``."""
+
+    generation: int
+    upper: int
+    snapshot: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """What one attempt published: where it came from and what it holds."""
+
+    collection: str
+    lower: int
+    upper: int
+    attempt: str
+    fingerprint: str
+    inputs: Mapping[str, Input]
+    digests: Mapping[tuple[int, int], Digest]
+    """By (epoch, part); parts without a change are left out."""
+    seconds: float
+
+    def total(self) -> Digest:
+        """The digest of the whole snapshot."""
+        return sum(self.digests.values(), Digest())
+
+    def write(self, io: FileIO, path: str) -> None:
+        """Write to a path of its own; an attempt's sidecar is never changed afterwards."""
+        digests = [{"epoch": epoch, "part": part, **asdict(digest)} for (epoch, part), digest in self.digests.items()]
+        inputs = {name: asdict(entry) for name, entry in self.inputs.items()}
+        document = {
+            "version": VERSION,
+            "collection": self.collection,
+            "lower": self.lower,
+            "upper": self.upper,
+            "attempt": self.attempt,
+            "fingerprint": self.fingerprint,
+            "inputs": inputs,
+            "digests": digests,
+            "seconds": round(self.seconds, 3),
+        }
+        with io.new_output(path).create(overwrite=True) as out:
+            out.write(json.dumps(document).encode())
+
+    @classmethod
+    def read(cls, io: FileIO, path: str) -> Sidecar:
+        """Read ``write`` back."""
+        with io.new_input(path).open() as source:
+            data: dict[str, Any] = json.loads(source.read())
+        digests = {
+            (entry["epoch"], entry["part"]): Digest(entry["rows"], entry["weight"], entry["first"], entry["second"])
+            for entry in data["digests"]
+        }
+        inputs = {name: Input(**entry) for name, entry in data["inputs"].items()}
+        return cls(
+            data["collection"],
+            data["lower"],
+            data["upper"],
+            data["attempt"],
+            data["fingerprint"],
+            inputs,
+            digests,
+            data["seconds"],
+        )
