@@ -2,5 +2,6 @@
 
 from firnline.errors import FirnlineError
 from firnline.model.declaration import Pipeline
+from firnline.runtime.read import read
 
-__all__ = ["FirnlineError", "Pipeline"]
+__all__ = ["FirnlineError", "Pipeline", "read"]

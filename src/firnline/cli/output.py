@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -31,3 +34,19 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
     for row in rows:
         table.add_row(*("" if value is None else str(value) for value in row))
     console.print(table)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep the JVM's start-up chatter off the terminal; errors come back as exceptions anyway."""
+    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
+    sys.stderr.flush()
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)

@@ -49,8 +49,9 @@ BLIND = {"filter", "map", "max", "min", "sorted", "reduce", "aggregate", "exists
 BLIND_MODULES = {"builtins", "functools", "_functools", "pyspark"}
 # Code that mentions one of these may see the names of local variables (pandas and DuckDB read their caller's frame).
 FRAME_READERS = {"locals", "vars", "eval", "exec", "dir", "globals", "query", "sql", "execute", "_getframe", "currentframe"}
-# Code that mentions one of these may see docstrings, annotations, or names of functions.
-REFLECTION = {"__doc__", "getdoc", "__annotations__", "get_type_hints", "signature", "getsource", "__name__", "__qualname__"}
+# What code may see of other code, by the word it needs for that.
+REFLECTION = {"__doc__": "docs", "getdoc": "docs", "__annotations__": "hints", "get_type_hints": "hints", "signature": "hints"}
+REFLECTION |= {"__name__": "name", "__qualname__": "name", "getsource": "names", "__code__": "names"}
 # Objects that change nothing in a result, by package and type.
 INERT = {("firnline", "Pipeline"), ("logging", "Logger"), ("logging", "LoggerAdapter")}
 INNER = ("func", "__wrapped__")
@@ -97,10 +98,11 @@ def fingerprint(function: Callable[..., Any], root: Path, settings: Mapping[str,
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, DEPTH))
     try:
-        walk = _Walk(root, function, literal=False)
+        walk = _Walk(root, function, seen=set())
         terms = walk.terms()
-        if walk.mentioned & REFLECTION:
-            terms = _Walk(root, function, literal=True).terms()
+        seen = {REFLECTION[word] for word in walk.mentioned & REFLECTION.keys()}
+        if seen:
+            terms = _Walk(root, function, seen).terms()
         text = repr((terms, sorted(settings.items())))
     finally:
         sys.setrecursionlimit(limit)
@@ -110,11 +112,11 @@ def fingerprint(function: Callable[..., Any], root: Path, settings: Mapping[str,
 class _Walk:
     """One traversal of all that a function reaches."""
 
-    def __init__(self, root: Path, function: Callable[..., Any], literal: bool) -> None:
+    def __init__(self, root: Path, function: Callable[..., Any], seen: set[str]) -> None:
         self.root = root.resolve()
         self.function = function
         self.stage = inspect.unwrap(function)
-        self.literal = literal
+        self.seen = seen
         self.mentioned: set[str] = set()
         self.numbers: dict[tuple[Any, ...], int] = {}
         self.waiting: deque[tuple[Callable[..., Term], tuple[Any, ...]]] = deque()
@@ -178,7 +180,7 @@ class _Walk:
         if id(thing) in self.open:
             return ("cycle",)
         self.open.add(id(thing))
-        items = thing.items() if isinstance(thing, dict | MappingProxyType) else thing
+        items = list(thing.items() if isinstance(thing, dict | MappingProxyType) else thing)
         unordered = isinstance(thing, set | frozenset)
         terms = [self.value(item, home, name) for item in (sorted(items, key=_order) if unordered else items)]
         self.open.discard(id(thing))
@@ -337,7 +339,7 @@ class _Syntax:
         used = {node.id for node in loads if id(node) in callees or hasattr(builtins, node.id)}
         used |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
         walk.mentioned |= used | self.passed
-        self.renames = not (walk.literal or used & FRAME_READERS)
+        self.renames = not ("names" in walk.seen or used & FRAME_READERS)
         self.scopes: list[tuple[dict[str, Any], bool]] = []
         self.blind: set[int] = set()
         self.variables = 0
@@ -363,7 +365,7 @@ class _Syntax:
         if isinstance(node, ast.AnnAssign):
             return node.value is None and not self.in_class()
         is_lone = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        return isinstance(node, ast.Pass) or (is_lone and not self.walk.literal)
+        return isinstance(node, ast.Pass) or (is_lone and "docs" not in self.walk.seen)
 
     def in_class(self) -> bool:
         return bool(self.scopes) and self.scopes[-1][1]
@@ -472,9 +474,9 @@ class _Syntax:
         arguments, declared = node.args, None if isinstance(node, ast.Lambda) else node
         decorators = [item for item in (declared.decorator_list if declared else ()) if not self.declares(item, is_stage)]
         body = [node.body] if isinstance(node, ast.Lambda) else node.body
-        name = declared.name if declared and (self.walk.literal or not is_stage) else ""
+        name = declared.name if declared and ("name" in self.walk.seen or not is_stage) else ""
         outside = [self.emit(decorators), [] if is_root else self.emit([arguments.defaults, arguments.kw_defaults])]
-        if annotated or decorators or self.walk.literal:
+        if annotated or decorators or "hints" in self.walk.seen:
             outside.append(self.emit([*(arg.annotation for arg in _arguments(arguments)), declared and declared.returns]))
         self.scope(_arguments(arguments), body, blind=id(node) in self.blind)
         shape = [(key, self.emit(group)) for key, group in ast.iter_fields(arguments) if group and "defaults" not in key]

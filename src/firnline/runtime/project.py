@@ -43,7 +43,7 @@ class Declared:
     functions: dict[str, Function]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Project:
     """A Firnline project."""
 

@@ -1,0 +1,94 @@
+"""``firnline run``: the work of the DAG without Airflow, in one Spark session."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from firnline.cli.app import app
+from firnline.cli.output import Json, console, print_json, quiet
+from firnline.errors import FirnlineError
+
+if TYPE_CHECKING:
+    from firnline.model.epoch import Epoch
+    from firnline.runtime.project import Declared, Project
+
+
+@app.command()
+def run(
+    pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
+    first: Annotated[str | None, typer.Option("--from", help="The first epoch to report; missing ones before it are computed too.")] = None,
+    last: Annotated[str | None, typer.Option("--to", help="The last epoch; by default the last one that is due.")] = None,
+    json: Json = False,
+) -> None:
+    """Compute epochs in one Spark session: what the log already holds is skipped, the rest is computed in order."""
+    from firnline.runtime.project import Project
+
+    project = Project.load()
+    declared = project.declared(pipeline)
+    epochs = _epochs(project, declared, first, last)
+    outcomes = _run(project, declared, epochs, json)
+    schedule = declared.graph.schedule
+    document = [{**asdict(outcome), "epoch": schedule.label(outcome.epoch.lower)} for outcome in outcomes]
+    if json:
+        print_json(document)
+        return
+    computed = sum(outcome.how == "computed" for outcome in outcomes)
+    console.print(f"{computed} computed, {len(outcomes) - computed} kept. See what changed: firnline show {pipeline}.COLLECTION --changes")
+
+
+def _epochs(project: Project, declared: Declared, first: str | None, last: str | None) -> list[Epoch]:
+    from firnline.runtime.status import due
+
+    schedule = declared.graph.schedule
+    upto = schedule.epoch_at(schedule.point(last)).upper if last is not None else due(project, declared.graph)
+    since = schedule.epoch_at(schedule.point(first)).lower if first is not None else schedule.start
+    if upto <= since and (first is not None or last is not None):
+        raise FirnlineError("BAD_EPOCH", f"there is no epoch from {first or schedule.label(since)} to {last or schedule.label(upto)}")
+    return list(schedule.epochs(since, upto))
+
+
+def _run(project: Project, declared: Declared, epochs: list[Epoch], json: bool) -> list[Any]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from firnline.runtime.advance import Outcome, advance, complete, is_kept
+
+    graph = declared.graph
+    outcomes: list[Outcome] = []
+    missing = []
+    for epoch in epochs:
+        late = [collection.name for collection in graph.collections if not is_kept(project, graph, collection.name, epoch)]
+        if late:
+            missing.append(epoch)
+        else:
+            outcomes += [Outcome(collection.name, epoch, "kept") for collection in graph.collections]
+    if epochs and not missing:
+        complete(project, graph, epochs[-1])
+    if not missing:
+        return outcomes
+    from firnline.engine.session import opened
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with quiet(), Progress(*columns, console=console, disable=json, transient=True) as progress:
+        bar = progress.add_task("starting Spark", total=len(missing) * len(graph.collections))
+        with opened(project.settings, f"firnline run {graph.name}") as session:
+            for epoch in missing:
+                label = graph.schedule.label(epoch.lower)
+                for collection in graph.collections:
+                    progress.update(bar, description=f"{label} {collection.name}")
+                    for outcome in advance(project, declared, session, collection.name, epoch):
+                        outcomes.append(outcome)
+                        if not json:
+                            progress.console.print(_line(outcome, graph.schedule.label(outcome.epoch.lower)))
+                    progress.advance(bar)
+                complete(project, graph, epoch)
+    return outcomes
+
+
+def _line(outcome: Any, label: str) -> str:
+    if outcome.how == "kept":
+        return f"{label}  {outcome.collection:<24} kept"
+    aside = f", {outcome.malformed} malformed set aside" if outcome.malformed else ""
+    return f"{label}  {outcome.collection:<24} {outcome.rows:>8} rows changed in {outcome.seconds:5.1f} s{aside}"

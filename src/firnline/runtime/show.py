@@ -1,0 +1,107 @@
+"""Rows and changes for people, without a JVM: whole epochs only, as the frontier says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from firnline.errors import FirnlineError
+from firnline.model.graph import Graph
+from firnline.model.names import DIFF, EPOCH, QUARANTINE
+from firnline.runtime.project import Project
+
+Rows = tuple[list[str], list[tuple[Any, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How much one epoch changed one collection."""
+
+    epoch: str
+    collection: str
+    inserted: int
+    removed: int
+
+
+def visible_upto(project: Project, graph: Graph, as_of: str | None = None) -> int:
+    """The point before which a reader sees everything: the frontier, or the end of the epoch asked for."""
+    frontier = project.control(graph.name).frontier()
+    if frontier is None:
+        raise FirnlineError("EPOCH_NOT_COMPLETE", f"no epoch of {graph.name!r} is complete yet")
+    if as_of is None:
+        return frontier.upper
+    upper = graph.schedule.epoch_at(graph.schedule.point(as_of)).upper
+    if upper > frontier.upper:
+        last = graph.schedule.label(frontier.upper)
+        raise FirnlineError("EPOCH_NOT_COMPLETE", f"{as_of} is not complete in all collections; the frontier is at {last}")
+    return upper
+
+
+def rows(project: Project, graph: Graph, collection: str, as_of: str | None = None, limit: int | None = None) -> Rows:
+    """The rows of a collection after an epoch (the newest complete one by default), ordered by its keys."""
+    from firnline.tables import scan
+
+    upto = visible_upto(project, graph, as_of)
+    table = _table(project, graph, collection, upto)
+    if table is None:
+        return [], []
+    return _listed(scan.state(table, upto), _order(graph, collection), limit)
+
+
+def changes(project: Project, graph: Graph, collection: str, as_of: str | None = None, limit: int | None = None) -> Rows:
+    """The rows that epochs inserted and removed, all complete ones or one; the newest epoch first."""
+    from firnline.tables import scan
+
+    upto = visible_upto(project, graph, as_of)
+    table = _table(project, graph, collection, upto)
+    if table is None:
+        return [], []
+    lower = graph.schedule.start if as_of is None else graph.schedule.epoch_at(graph.schedule.point(as_of)).lower
+    found = scan.changes(table, lower, upto)
+    names = [name for name in found.column_names if name not in (EPOCH, DIFF)]
+    ordered = found.sort_by([(EPOCH, "descending"), *((key, "ascending") for key in _order(graph, collection)), (DIFF, "ascending")])
+    cells = [ordered[name].to_pylist() for name in (EPOCH, DIFF, *names)]
+    listed = list(zip(*cells, strict=True))[:limit]
+    return ["epoch", "change", *names], [(graph.schedule.label(row[0]), f"{row[1]:+d}", *row[2:]) for row in listed]
+
+
+def summary(project: Project, graph: Graph) -> list[Change]:
+    """What each complete epoch changed in each collection."""
+    frontier = project.control(graph.name).frontier()
+    if frontier is None:
+        return []
+    found = []
+    for position, collection in enumerate(graph.collections):
+        for entry in project.log(graph.name, collection.name).entries():
+            if entry.description.upper <= frontier.upper:
+                inserted, removed = (entry.rows + entry.weight) // 2, (entry.rows - entry.weight) // 2
+                found.append((entry.lower, position, Change(graph.schedule.label(entry.lower), collection.name, inserted, removed)))
+    return [change for _, _, change in sorted(found, key=lambda item: item[:2])]
+
+
+def _table(project: Project, graph: Graph, collection: str, upto: int) -> Any:
+    from firnline.tables.log import head_of
+
+    source = collection.removesuffix(QUARANTINE)
+    graph.collection(source)
+    table = project.log(graph.name, collection).load()
+    if table is None and collection == source:
+        raise FirnlineError("NO_SUCH_COLLECTION", f"{graph.name}.{collection} has no log yet")
+    if table is not None and upto < head_of(table).description.since:
+        since = graph.schedule.label(head_of(table).description.since)
+        raise FirnlineError("EPOCH_COMPACTED", f"{graph.name}.{collection} keeps single epochs only since {since}")
+    return table
+
+
+def _order(graph: Graph, collection: str) -> Sequence[str]:
+    if collection.endswith(QUARANTINE):
+        return ("file", "record")
+    return graph.collection(collection).keys
+
+
+def _listed(found: Any, order: Sequence[str], limit: int | None) -> Rows:
+    ordered = found.sort_by([(key, "ascending") for key in order])
+    names = ordered.column_names
+    cells = [ordered[name].to_pylist() for name in names]
+    return names, list(zip(*cells, strict=True))[:limit]

@@ -1,0 +1,146 @@
+"""Where a pipeline stands and what would run next: read from the logs, without a JVM and without changing anything."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from firnline.model.description import Description
+from firnline.model.epoch import Epoch, Schedule
+from firnline.model.graph import Graph
+from firnline.model.names import QUARANTINE
+from firnline.plan.advance import advance
+from firnline.runtime.index import sync_quietly
+from firnline.runtime.project import Project
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionStatus:
+    """One collection's line."""
+
+    collection: str
+    kind: str
+    generation: int
+    upper: str
+    """Complete up to here, which is where the next epoch begins."""
+    done: int
+    missing: int
+    failed: tuple[str, ...]
+    """The epochs whose last attempt failed, each with its error."""
+    malformed: int
+    code: str
+    """``same`` as made the newest epoch, ``changed`` since, or ``new``."""
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineStatus:
+    """A pipeline's status: its frontier, its horizon (where the last epoch that is due ends), and its collections."""
+
+    pipeline: str
+    frontier: str | None
+    horizon: str | None
+    collections: tuple[CollectionStatus, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Epochs of one collection that would be computed."""
+
+    collection: str
+    epochs: tuple[str, ...]
+    code: str
+
+
+def horizon(schedule: Schedule, heads: list[Description | None], now_micros: int | None = None) -> int:
+    """Where the last epoch ends that could be complete by now; for integer epochs, where the furthest log ends."""
+    if not schedule.timed:
+        return max((head.upper for head in heads if head), default=schedule.start)
+    now = time.time_ns() // 1000 if now_micros is None else now_micros
+    if now < schedule.start:
+        return schedule.start
+    if schedule.end is not None and now >= schedule.end:
+        return schedule.end
+    return schedule.epoch_at(now).lower
+
+
+def due(project: Project, graph: Graph) -> int:
+    """The pipeline's horizon now."""
+    return horizon(graph.schedule, [head for head, _ in _heads(project, graph).values()])
+
+
+def status(project: Project, graph: Graph) -> PipelineStatus:
+    """The status of a pipeline."""
+    sync_quietly(project, graph)
+    schedule = graph.schedule
+    heads = _heads(project, graph)
+    due = horizon(schedule, [head for head, _ in heads.values()])
+    failures = _failures(project, graph)
+    there = project.catalog.names(graph.name)
+    lines = []
+    for collection in graph.collections:
+        head, fingerprint = heads[collection.name]
+        upper = head.upper if head else schedule.start
+        lines.append(
+            CollectionStatus(
+                collection=collection.name,
+                kind=collection.kind,
+                generation=head.generation if head else 0,
+                upper=schedule.label(upper),
+                done=sum(1 for _ in schedule.epochs(schedule.start, upper)),
+                missing=sum(1 for _ in schedule.epochs(upper, due)),
+                failed=failures.get(collection.name, ()),
+                malformed=_malformed(project, graph, collection.name, there),
+                code=_code(fingerprint, graph.fingerprints[collection.name]),
+            )
+        )
+    frontier = project.control(graph.name).frontier()
+    return PipelineStatus(graph.name, schedule.label(frontier.upper) if frontier else None, schedule.label(due), tuple(lines))
+
+
+def steps(project: Project, graph: Graph, upto: Epoch | None) -> list[Step]:
+    """What would run to bring every collection through an epoch (the last one that is due by default)."""
+    heads = _heads(project, graph)
+    found = []
+    for collection in graph.collections:
+        head, fingerprint = heads[collection.name]
+        start = head.upper if head else graph.schedule.start
+        due = upto.upper if upto else horizon(graph.schedule, [head for head, _ in heads.values()])
+        missing = advance(collection, graph.schedule, head, Epoch(start, due)).missing if start < due else ()
+        labels = tuple(graph.schedule.label(epoch.lower) for epoch in missing)
+        found.append(Step(collection.name, labels, _code(fingerprint, graph.fingerprints[collection.name])))
+    return found
+
+
+def _heads(project: Project, graph: Graph) -> dict[str, tuple[Description | None, str | None]]:
+    found = {}
+    for collection in graph.collections:
+        head = project.log(graph.name, collection.name).head()
+        found[collection.name] = (head.description, head.fingerprint) if head else (None, None)
+    return found
+
+
+def _code(made_by: str | None, today: str) -> str:
+    if made_by is None:
+        return "new"
+    return "same" if made_by == today else "changed"
+
+
+def _failures(project: Project, graph: Graph) -> dict[str, tuple[str, ...]]:
+    from firnline.errors import FirnlineError
+
+    try:
+        found = project.ledger.failures(graph.name)
+    except FirnlineError:
+        return {}
+    grouped: dict[str, tuple[str, ...]] = {}
+    for failure in found:
+        line = f"{graph.schedule.label(failure.lower)}: {failure.message}"
+        grouped[failure.collection] = (*grouped.get(failure.collection, ()), line)
+    return grouped
+
+
+def _malformed(project: Project, graph: Graph, collection: str, there: set[str]) -> int:
+    name = collection + QUARANTINE
+    if name not in there:
+        return 0
+    return sum(entry.weight for entry in project.log(graph.name, name).entries())

@@ -1,0 +1,50 @@
+"""Rows of a log without a JVM: PyIceberg scans files by their statistics, Arrow merges equal rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as kinds
+from pyiceberg.expressions import And, BooleanExpression, GreaterThanOrEqual, LessThan
+from pyiceberg.table import Table
+
+from firnline.model.names import BOOKKEEPING, DIFF, EPOCH
+
+
+def state(table: Table, upto: int) -> pa.Table:
+    """The rows of the state before the point ``upto``, in no particular order."""
+    merged = _merged(_scanned(table, LessThan(EPOCH, upto)), [])
+    return merged.filter(pa.compute.greater(merged[DIFF], 0)).drop_columns([DIFF])
+
+
+def changes(table: Table, lower: int, upper: int) -> pa.Table:
+    """The weighted rows of the epochs in [lower, upper), with ``_epoch`` and ``_diff``."""
+    return _merged(_scanned(table, And(GreaterThanOrEqual(EPOCH, lower), LessThan(EPOCH, upper))), [EPOCH])
+
+
+def _scanned(table: Table, condition: BooleanExpression) -> pa.Table:
+    names = [field.name for field in table.schema().fields if field.name not in BOOKKEEPING]
+    return table.scan(row_filter=condition, selected_fields=(*names, EPOCH, DIFF)).to_arrow()
+
+
+def _merged(rows: pa.Table, further: list[str]) -> pa.Table:
+    """Equal rows merged into one with the sum of their weights, zeros dropped."""
+    names = [name for name in rows.column_names if name not in (EPOCH, DIFF)] + further
+    if any(kinds.is_nested(rows.schema.field(name).type) for name in names):
+        return _merged_in_python(rows.select([*names, DIFF]), names)
+    summed = rows.group_by(names).aggregate([(DIFF, "sum")]).rename_columns([*names, DIFF])
+    return summed.filter(pa.compute.not_equal(summed[DIFF], 0))
+
+
+def _merged_in_python(rows: pa.Table, names: list[str]) -> pa.Table:
+    """The same for lists, maps and structs, which Arrow does not group by."""
+    weights: Counter[str] = Counter()
+    first: dict[str, dict[str, Any]] = {}
+    for row in rows.to_pylist():
+        weight = row.pop(DIFF)
+        weights[repr(row)] += weight
+        first.setdefault(repr(row), row)
+    kept = [{**first[text], DIFF: weight} for text, weight in weights.items() if weight]
+    return pa.Table.from_pylist(kept, schema=rows.schema)
