@@ -40,7 +40,8 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "MISSING_KEY": Code("Name the columns that identify a row: keys=[...]."),
         "RESERVED_COLUMN": Code("Rename the column: _epoch, _diff, _part and names starting with '_firnline' are ours."),
         "UNKNOWN_INPUT": Code("Name the parameter after a source or stage of this pipeline."),
-        # finding and loading a pipeline
+        # making, finding and loading a project
+        "FOLDER_EXISTS": Code("Choose another name, or empty the folder first."),
         "NO_PROJECT": Code("Run inside a Firnline project (a folder with firnline.toml), or make one: firnline init NAME."),
         "NO_SUCH_COLLECTION": Code("Use one of the names that 'firnline status' lists."),
         "NO_SUCH_PIPELINE": Code("Put the pipeline into include/pipelines/NAME.py, with a Pipeline of the same name."),
@@ -112,4 +113,5 @@ class GraphError(FirnlineError):
         return "\n".join(str(problem) for problem in self.problems)
 
     def as_json(self) -> dict[str, object]:
+        """The errors as ``--json`` prints them."""
         return {**super().as_json(), "problems": [problem.as_json() for problem in self.problems]}

@@ -1,40 +1,47 @@
-"""A Spark Connect session inside this process, as a stage has it inside ``spark-submit``."""
+"""One Spark for all tests of this folder; each test has a project of its own, which the session's catalog is pointed at."""
 
 from __future__ import annotations
 
-import os
-import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
-from pyspark import SparkConf, SparkContext
 from pyspark.sql.connect.session import SparkSession
 
-SETTINGS = {
-    "spark.master": "local[2]",
-    "spark.app.name": "firnline-tests",
-    "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
-    "spark.connect.grpc.binding.address": "127.0.0.1",
-    "spark.connect.grpc.binding.port": "0",
-    "spark.ui.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.session.timeZone": "UTC",
-}
+from firnline.engine.session import opened
+from firnline.runtime.project import Project
+from tests.project import copy_amplab, make_project
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """A session; ``pyspark.sql.functions`` speaks Connect while it lasts."""
-    with pytest.MonkeyPatch.context() as patch:
-        token = str(uuid.uuid4())
-        patch.setenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", token)
-        context = SparkContext.getOrCreate(SparkConf().setAll(list(SETTINGS.items())))
-        assert context._jvm is not None
-        service = getattr(getattr(context._jvm.org.apache.spark.sql.connect.service, "SparkConnectService$"), "MODULE$")
-        # Without it the functions make classic columns: only SparkSession.builder sets it, and that refuses a second session.
-        patch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
-        session = SparkSession.builder.remote(f"sc://localhost:{service.localPort()}/;token={token}").getOrCreate()
-        yield session
-        session.stop()
-        os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)
-        context.stop()
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, SparkSession]]:
+    """A session whose catalog and warehouse are in a folder that every test's project shares."""
+    root = tmp_path_factory.mktemp("lake")
+    project = make_project(root)
+    small = project.settings.model_copy(update={"spark_master": "local[2]", "spark_shuffle_partitions": 2})
+    with opened(small, "tests") as session:
+        yield project.settings.work, session
+
+
+@pytest.fixture(scope="session")
+def spark(lake: tuple[Path, SparkSession]) -> SparkSession:
+    return lake[1]
+
+
+@pytest.fixture
+def project(lake: tuple[Path, SparkSession], tmp_path: Path) -> Callable[..., Project]:
+    """Make a project on the shared catalog; give every pipeline a name of its own."""
+    return lambda settings="", **pipelines: make_project(tmp_path, f'work = "{lake[0]}"\n' + settings, **pipelines)
+
+
+@pytest.fixture
+def amplab(lake: tuple[Path, SparkSession], tmp_path: Path) -> Project:
+    copy_amplab(tmp_path)
+    return make_project(tmp_path, f'work = "{lake[0]}"\n')

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql import types as T  # noqa: N812
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from firnline.engine import hashing
 from firnline.errors import FirnlineError

@@ -1,4 +1,4 @@
-"""A client of Airflow's REST API (v2). The command line of Airflow takes seconds per call and meets a locked database; this does not."""
+"""A client of Airflow's REST API (v2): milliseconds a call. Airflow's command line takes seconds and meets a locked database."""
 
 from __future__ import annotations
 
@@ -110,6 +110,12 @@ class Api:
             for entry in self._pages(f"dags/{dag}/dagRuns/{run}/taskInstances", "task_instances")
         )
 
+    def returned(self, dag: str, run: str, task: str) -> str | None:
+        """What the task returned, if anything."""
+        path = f"dags/{dag}/dagRuns/{run}/taskInstances/{task}/xcomEntries/return_value"
+        value = self._call("GET", path, missing={"value": None})["value"]
+        return None if value is None else str(value).strip('"')
+
     def log(self, dag: str, run: str, task: str, attempt: int) -> tuple[str, ...]:
         """The log of one try of a task, line by line; an exception's type, message and causes are lines, too."""
         path = f"dags/{dag}/dagRuns/{run}/taskInstances/{task}/logs/{attempt}"
@@ -161,6 +167,10 @@ class Api:
         """Mark a task as failed; a running one is ended."""
         self._call("PATCH", f"dags/{dag}/dagRuns/{run}/taskInstances/{task}", json={"new_state": "failed"})
 
+    def forget(self, dag: str, run: str) -> None:
+        """Delete Airflow's record of a run. The log keeps what it did."""
+        self._call("DELETE", f"dags/{dag}/dagRuns/{run}")
+
     def _pages(self, path: str, field: str) -> Iterator[dict[str, Any]]:
         offset, total = 0, 1
         while offset < total:
@@ -185,7 +195,7 @@ class Api:
                 f"Airflow answered {answer.status_code} to {method} {path}: {answer.text[:500]}",
                 todo="Airflow's own logs say more.",
             )
-        document: dict[str, Any] = answer.json()
+        document: dict[str, Any] = answer.json() if answer.content else {}
         return document
 
     def _authenticate(self) -> None:

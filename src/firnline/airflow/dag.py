@@ -1,7 +1,7 @@
 """A pipeline as a DAG: one run per epoch, one task per collection, and a last one that makes the epoch visible.
 
-The DAG's data intervals are exactly the schedule's epochs in [start, end). Parsing reads the compiled graph; neither PySpark nor the
-user's stages are imported.
+The DAG's data intervals are exactly the schedule's epochs in [start, end). Parsing reads the compiled graph; neither PySpark nor
+the user's stages are imported.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable
 
@@ -49,7 +50,7 @@ def graph_dag(root: Path, graph: Graph) -> DAG:
         doc_md=document(graph),
         tags={"firnline"},
     )
-    where = {"root": str(root), "pipeline": graph.name, "dag": dag}
+    where: dict[str, Any] = {"root": str(root), "pipeline": graph.name, "dag": dag}
     tasks = {
         each.name: AdvanceOperator(task_id=each.name, collection=each.name, doc_md=each.doc or None, **where)
         for each in graph.collections

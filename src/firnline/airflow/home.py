@@ -118,7 +118,7 @@ class Home:
             "api.port": port,
             "api.base_url": url,
             "api.workers": 1,
-            "scheduler.scheduler_idle_sleep_time": 0.1,
+            "scheduler.scheduler_idle_sleep_time": 0.25,
             "scheduler.task_instance_heartbeat_timeout": 60,
             "workers.min_heartbeat_interval": 2,  # also how long a worker lingers after its task
             "workers.execution_api_timeout": 30,  # the api-server's first answer takes longer than five seconds on a busy machine

@@ -1,4 +1,4 @@
-"""The two kinds of task. A task for epoch e means: advance this collection through e. Run twice, late or at once, it changes nothing more.
+"""The two kinds of task. One for epoch e means: advance this collection through e. Run twice, late or at once, it harms nothing.
 
 Every refusal reaches the task's log with its code: a terminal one ends the task (no retry can help), a retryable one lets Airflow
 try again.
@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -55,7 +56,7 @@ class AdvanceOperator(SparkSubmitOperator):
         self.pipeline = pipeline
         self.collection = collection
 
-    def execute(self, context: Any) -> str:
+    def execute(self, context: Any) -> str:  # type: ignore[override]  # the provider's returns nothing
         """Do it; the outcome is "kept" or "computed"."""
         from firnline.runtime.advance import is_kept
 
@@ -80,10 +81,8 @@ class AdvanceOperator(SparkSubmitOperator):
         below = family(process.pid)  # before its end, as orphans lose their parent
         super().on_kill()
         for pid in below:
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
 
     def _submit(self, context: Any, settings: Settings, subject: str) -> str:
         with TemporaryDirectory(prefix="firnline-") as folder:
@@ -117,7 +116,7 @@ class AdvanceOperator(SparkSubmitOperator):
 
 
 class CompleteOperator(BaseOperator):
-    """Move the pipeline's frontier: readers see the epoch in all of its collections from now on, or an error says which is missing."""
+    """Move the pipeline's frontier: from now on readers see the epoch in all collections, or an error says which one lacks it."""
 
     def __init__(self, *, root: str, pipeline: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)

@@ -32,6 +32,7 @@ COMPONENTS = {
 }
 """No triggerer: no task of ours is deferred."""
 
+_USUAL_PORT = 8080
 _MIGRATION_SECONDS = 300
 _START_SECONDS = 180
 
@@ -98,6 +99,8 @@ class Server:
     def __enter__(self) -> Server:
         try:
             self._stack.enter_context(self.home.owned())
+            if not _is_free(self.port):
+                raise FirnlineError("PREREQUISITE", f"port {self.port} is taken", todo="Choose another one with --port.")
             self._stack.enter_context(_handling(_leave, signal.SIGTERM, signal.SIGHUP))  # so that all is ended
             self._stack.callback(self._stop)
             self.home.prepare()
@@ -127,7 +130,7 @@ class Server:
 
     def wait_until_healthy(self, seconds: float = _START_SECONDS) -> None:
         """Wait until every component says that it works."""
-        self._wait("Airflow to be healthy", self.api.is_healthy, seconds)
+        self.wait("Airflow to be healthy", self.api.is_healthy, seconds)
 
     def wait_until_parsed(self, dag: str, seconds: float = _START_SECONDS) -> None:
         """Wait until the DAG was parsed since the server was started; an import error is raised as an error."""
@@ -137,9 +140,10 @@ class Server:
                 raise FirnlineError("PIPELINE_UNLOADABLE", f"Airflow cannot load {file}:\n{trace.strip()}\n")
             return self.api.parsed_at(dag) > self._since
 
-        self._wait(f"Airflow to parse the DAG {dag!r}", is_parsed, seconds)
+        self.wait(f"Airflow to parse the DAG {dag!r}", is_parsed, seconds)
 
-    def _wait(self, what: str, is_so: Callable[[], bool], seconds: float) -> None:
+    def wait(self, what: str, is_so: Callable[[], bool], seconds: float) -> None:
+        """Wait until something is so; raise when a component dies meanwhile or the time is over."""
         deadline = time.monotonic() + seconds
         while not is_so():
             self.check()
@@ -190,6 +194,21 @@ def _handling(handler: Any, *numbers: signal.Signals) -> Iterator[None]:
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
     raise SystemExit(128 + number)
+
+
+def usual_port() -> int:
+    """The port people expect Airflow on, or a free one where that is taken."""
+    return _USUAL_PORT if _is_free(_USUAL_PORT) else _free_port()
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 def _free_port() -> int:

@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 GRACE = 8.0
 """Seconds between asking and killing. An Airflow task uses them to end its Spark driver and to report its state."""
@@ -72,18 +73,14 @@ def end_family(root: int, grace: float) -> None:
 
 def _signal(pids: set[int], number: signal.Signals) -> None:
     for pid in pids:
-        try:
+        with suppress(ProcessLookupError):
             os.kill(pid, number)
-        except ProcessLookupError:
-            pass
 
 
 def _reap() -> None:
-    try:
+    with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG) != (0, 0):
             pass
-    except ChildProcessError:
-        pass
 
 
 def _prctl(option: int, value: int) -> None:

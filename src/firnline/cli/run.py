@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 @app.command()
 def run(
     pipeline: Annotated[str, typer.Argument(help="The pipeline's name.")],
-    first: Annotated[str | None, typer.Option("--from", help="The first epoch to report; missing ones before it are computed too.")] = None,
+    first: Annotated[
+        str | None, typer.Option("--from", help="The first epoch to report; missing ones before it are computed too.")
+    ] = None,
     last: Annotated[str | None, typer.Option("--to", help="The last epoch; by default the last one that is due.")] = None,
     json: Json = False,
 ) -> None:
@@ -36,7 +38,9 @@ def run(
         print_json(document)
         return
     computed = sum(outcome.how == "computed" for outcome in outcomes)
-    console.print(f"{computed} computed, {len(outcomes) - computed} kept. See what changed: firnline show {pipeline}.COLLECTION --changes")
+    console.print(
+        f"{computed} computed, {len(outcomes) - computed} kept. See what changed: firnline show {pipeline}.COLLECTION --changes"
+    )
 
 
 def _epochs(project: Project, declared: Declared, first: str | None, last: str | None) -> list[Epoch]:
@@ -46,7 +50,9 @@ def _epochs(project: Project, declared: Declared, first: str | None, last: str |
     upto = schedule.epoch_at(schedule.point(last)).upper if last is not None else due(project, declared.graph)
     since = schedule.epoch_at(schedule.point(first)).lower if first is not None else schedule.start
     if upto <= since and (first is not None or last is not None):
-        raise FirnlineError("BAD_EPOCH", f"there is no epoch from {first or schedule.label(since)} to {last or schedule.label(upto)}")
+        raise FirnlineError(
+            "BAD_EPOCH", f"there is no epoch from {first or schedule.label(since)} to {last or schedule.label(upto)}"
+        )
     return list(schedule.epochs(since, upto))
 
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.connect.client import SparkConnectClient
-from pyspark.sql.connect.dataframe import DataFrame
+from pyspark.sql.connect.dataframe import DataFrame as ConnectDataFrame
 from pyspark.sql.connect.plan import LogicalPlan
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
@@ -34,11 +35,12 @@ class _Given(LogicalPlan):
 
 def frame_of(session: SparkSession, relation: Relation) -> DataFrame:
     """The DataFrame of a plan."""
-    return DataFrame(_Given(relation), session)
+    return ConnectDataFrame(_Given(relation), session)
 
 
 def relation_of(frame: DataFrame) -> Relation:
     """The plan of a DataFrame."""
+    assert isinstance(frame, ConnectDataFrame)
     root: Relation = frame._plan.to_proto(frame.sparkSession.client).root
     return root
 

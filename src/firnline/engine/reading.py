@@ -1,7 +1,7 @@
 """What a source's function gets: its epoch, a session, and a reader of files that sets malformed records aside.
 
-A record of a CSV or JSON file that does not fit the declared schema goes to the source's quarantine with the reason, the file and the raw
-text. Nothing outside the configured roots is read.
+A record of a CSV or JSON file that does not fit the declared schema goes to the source's quarantine with the reason, the file and
+the raw text. Nothing outside the configured roots is read.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.connect.column import Column
-from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -54,9 +53,7 @@ class SourceEpoch:
         lower, upper = (to_datetime(point) if schedule.timed else point for point in (epoch.lower, epoch.upper))
         return cls(session, schedule.label(epoch.lower), lower, upper, settings)
 
-    def files(
-        self, pattern: str, *, format: str, schema: str | StructType, optional: bool = False, **options: Any
-    ) -> DataFrame:
+    def files(self, pattern: str, *, format: str, schema: str | StructType, optional: bool = False, **options: Any) -> DataFrame:
         """The records of the files that match a pattern.
 
         Args:
@@ -68,7 +65,7 @@ class SourceEpoch:
         """
         if format not in FORMATS:
             raise FirnlineError("BAD_OPTION", f"format={format!r} is none of {', '.join(FORMATS)}")
-        wanted = schema if isinstance(schema, StructType) else StructType.fromDDL(schema)
+        wanted = _schema(schema)
         paths = self._listing(pattern.format(epoch=self.lower))
         if not paths:
             if optional:
@@ -79,7 +76,7 @@ class SourceEpoch:
         return self._text(paths, format, wanted, options)
 
     def malformed(self) -> tuple[DataFrame, int, int] | None:
-        """The malformed records of all text files read so far, their number, and the number of all records; None if there are none."""
+        """The malformed records of the text files read so far, their number and that of all records; None if there are none."""
         counts = [read.agg(F.count(_RECORD), F.count(F.lit(1))).collect()[0] for read in self._read]
         bad, total = (sum(row[position] for row in counts) for position in (0, 1))
         return (reduce(DataFrame.unionAll, self._malformed), bad, total) if bad else None
@@ -106,7 +103,9 @@ class SourceEpoch:
         wrong = [column for column in wanted.fields if there.get(column.name) != column.dataType.simpleString()]
         if wrong:
             expected = ", ".join(f"{column.name} {column.dataType.simpleString()}" for column in wrong)
-            raise FirnlineError("SCHEMA_MISMATCH", f"expected {expected}, found {', '.join(f'{n} {t}' for n, t in there.items())}")
+            raise FirnlineError(
+                "SCHEMA_MISMATCH", f"expected {expected}, found {', '.join(f'{n} {t}' for n, t in there.items())}"
+            )
         return found.select(*(F.col(quoted(column.name)) for column in wanted.fields))
 
     def _text(self, paths: list[str], format: str, wanted: StructType, options: dict[str, Any]) -> DataFrame:
@@ -126,12 +125,18 @@ class SourceEpoch:
         return read.where(F.col(_RECORD).isNull()).drop(_RECORD, _FILE)
 
 
+def _schema(given: str | StructType) -> StructType:
+    parsed = StructType.fromDDL(given) if isinstance(given, str) else given
+    assert isinstance(parsed, StructType)
+    return parsed
+
+
 def _reason(format: str, wanted: StructType, options: dict[str, Any]) -> Column:
     """Why a record does not fit: the fields that are no value of their type, or the shape of the whole."""
     names = [f"c{position}" for position in range(len(wanted.fields))]
     if format == "csv":
         texts = ", ".join(f"{name} string" for name in names)
-        separator = {key: str(options[key]) for key in ("sep", "quote", "escape") if key in options}
+        separator: dict[str, str] = {key: str(options[key]) for key in ("sep", "quote", "escape") if key in options}
         parsed = F.from_csv(F.col(_RECORD), texts, separator or None)
         fields = [parsed[name] for name in names]
         otherwise = F.lit(f"is not a record of {len(names)} fields")

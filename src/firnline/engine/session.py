@@ -1,8 +1,8 @@
 """Spark sessions, always over Connect.
 
-``opened`` starts a Connect endpoint inside this process's own driver, on an ephemeral loopback port, behind a random token, and yields a
-session that speaks to it. Under ``spark-submit`` the driver is already there; otherwise one is launched. Token and passwords are handed
-over in memory, so that neither command lines nor logs show them.
+``opened`` starts a Connect endpoint inside this process's own driver, on an ephemeral loopback port, behind a random token, and
+yields a session that speaks to it. Under ``spark-submit`` the driver is already there; otherwise one is launched. Token and
+passwords are handed over in memory, so that neither command lines nor logs show them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def opened(settings: Settings, name: str) -> Iterator[SparkSession]:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     token = secrets.token_urlsafe(32)
     given = "PYSPARK_GATEWAY_PORT" in os.environ
-    gateway = launch_gateway(_conf(launch_conf(settings)))
+    gateway = launch_gateway(  # type: ignore[no-untyped-call]
+        _conf(launch_conf(settings))
+    )
     os.environ["SPARK_CONNECT_AUTHENTICATE_TOKEN"] = token
     try:
         master = {} if given else {"spark.master": settings.spark_master}

@@ -5,12 +5,12 @@ The staged snapshot stands on the head, so reading it shows the state that publi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import DataType, StructType
 
@@ -95,6 +95,6 @@ def _epoch_rows(session: SparkSession, table: str, snapshot: int, epoch: int) ->
     return deltas(session, table, snapshot, epoch + 1).where(F.col(EPOCH) == epoch)
 
 
-def columns_of(schema: StructType, fields: dict[str, int]) -> list[Column]:
+def columns_of(schema: StructType, fields: Mapping[str, int]) -> list[Column]:
     """Spark's columns under Iceberg's field ids."""
     return [Column(fields[field.name], field.name, field.dataType) for field in schema.fields]

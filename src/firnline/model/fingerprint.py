@@ -611,6 +611,8 @@ def _encloses(node: ast.expr, span: tuple[int | None, int | None, int | None, in
 def _classes(tree: ast.AST | None, prefix: str = "") -> Iterator[tuple[str, ast.ClassDef]]:
     """Every class below a tree with its qualified name."""
     for node in ast.iter_child_nodes(tree) if tree else ():
+        if isinstance(node, ast.expr):
+            continue
         inside = prefix
         if isinstance(node, ast.ClassDef):
             yield prefix + node.name, node

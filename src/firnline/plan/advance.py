@@ -1,7 +1,7 @@
 """What it takes to advance a collection through an epoch.
 
-missing(head, target) = the epochs of the schedule from where the log ends up to the target's end, in order. An epoch that the log holds is
-never computed again, so any order of runs, doubled or backwards, leads to the same log.
+missing(head, target) = the epochs of the schedule from where the log ends up to the target's end, in order. An epoch that the log
+holds is never computed again, so any order of runs, doubled or backwards, leads to the same log.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The frontier: the upper bound of what is complete in all of a pipeline's collections.
 
-frontier(heads) = {collection: (generation, upper)} with the one upper = min over heads. Every collection of the cut holds every epoch
-below it, and a stage's epoch is published only after its inputs', so nothing in the cut depends on anything outside it.
+frontier(heads) = {collection: (generation, upper)} with the one upper = min over heads. Every collection of the cut holds every
+epoch below it, and a stage's epoch is published only after its inputs', so nothing in the cut depends on anything outside it.
 """
 
 from __future__ import annotations

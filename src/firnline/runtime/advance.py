@@ -1,7 +1,7 @@
 """Advancing a collection through an epoch: plan, compute, stage, audit, publish.
 
-Whatever the scheduler does (twice, late, backwards, at once, killed in the middle), afterwards the log holds every epoch up to the target
-exactly once, or it is as it was.
+Whatever the scheduler does (twice, late, backwards, at once, killed in the middle), afterwards the log holds every epoch up to
+the target exactly once, or it is as it was.
 """
 
 from __future__ import annotations
@@ -60,9 +60,7 @@ def is_kept(project: Project, graph: Graph, collection: str, epoch: Epoch) -> bo
     return True
 
 
-def advance(
-    project: Project, declared: Declared, session: SparkSession, name: str, target: Epoch
-) -> Iterator[Outcome]:
+def advance(project: Project, declared: Declared, session: SparkSession, name: str, target: Epoch) -> Iterator[Outcome]:
     """Compute what is missing of a collection up to and including the target, epoch by epoch."""
     graph = declared.graph
     collection = graph.collection(name)

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.types import StructType
 
 from firnline.engine.hashing import digest_columns
@@ -65,7 +65,9 @@ def checked(frame: object, collection: Collection) -> DataFrame:
     missing = [name for name in dict.fromkeys((*collection.keys, *collection.partition_by)) if name not in names]
     if missing:
         listed = ", ".join(names) or "none"
-        raise FirnlineError("WRONG_COLUMNS", f"it returned no column {', '.join(missing)}; its columns: {listed}", collection.where)
+        raise FirnlineError(
+            "WRONG_COLUMNS", f"it returned no column {', '.join(missing)}; its columns: {listed}", collection.where
+        )
     columns = StructType([field for field in frame.schema.fields if field.name not in weights])
     digest_columns([(0, field.name, field.dataType) for field in columns.fields])
     if not weights:

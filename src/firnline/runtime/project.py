@@ -1,7 +1,7 @@
 """A project on disk: its settings, its pipelines, its logs and its ledger.
 
-The pipeline NAME lives in ``include/pipelines/NAME.py``. ``graph`` answers without importing it, from a cache that is made in a process of
-its own whenever the project's code or environment changed: so DAG parsing and the control commands never import PySpark.
+The pipeline NAME lives in ``include/pipelines/NAME.py``. ``graph`` answers without importing it, from a cache that is made in a
+process of its own whenever the project's code or environment changed: DAG parsing and control commands never import PySpark.
 """
 
 from __future__ import annotations
@@ -123,13 +123,10 @@ class Project:
 
     def _import(self, name: str) -> Pipeline:
         root = str(self.settings.root)
-        if root not in sys.path:
+        if sys.path[0] != root:
             sys.path.insert(0, root)
-        for module, loaded in list(sys.modules.items()):
-            if module == _PACKAGE or module.startswith(f"{_PACKAGE}."):
-                places = [*getattr(loaded, "__path__", []), getattr(loaded, "__file__", None) or root]
-                if not all(str(place).startswith(root) for place in places):
-                    del sys.modules[module]  # another project's
+        for loaded in [module for module in sys.modules if module == _PACKAGE or module.startswith(f"{_PACKAGE}.")]:
+            del sys.modules[loaded]  # an older text of it, or another project's
         importlib.invalidate_caches()
         try:
             module = importlib.import_module(".".join((*PIPELINES.parts, name)))

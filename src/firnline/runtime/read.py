@@ -13,11 +13,13 @@ from firnline.runtime.project import Project
 from firnline.runtime.show import visible_upto
 
 if TYPE_CHECKING:
-    from pyspark.sql.connect.dataframe import DataFrame
+    from pyspark.sql import DataFrame
     from pyspark.sql.connect.session import SparkSession
 
 
-def read(name: str, *, as_of: str | None = None, session: SparkSession | None = None, project: Project | None = None) -> DataFrame:
+def read(
+    name: str, *, as_of: str | None = None, session: SparkSession | None = None, project: Project | None = None
+) -> DataFrame:
     """The rows of a collection after an epoch.
 
     Args:

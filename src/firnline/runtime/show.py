@@ -60,7 +60,9 @@ def changes(project: Project, graph: Graph, collection: str, as_of: str | None =
     lower = graph.schedule.start if as_of is None else graph.schedule.epoch_at(graph.schedule.point(as_of)).lower
     found = scan.changes(table, lower, upto)
     names = [name for name in found.column_names if name not in (EPOCH, DIFF)]
-    ordered = found.sort_by([(EPOCH, "descending"), *((key, "ascending") for key in _order(graph, collection)), (DIFF, "ascending")])
+    ordered = found.sort_by(
+        [(EPOCH, "descending"), *((key, "ascending") for key in _order(graph, collection)), (DIFF, "ascending")]
+    )
     cells = [ordered[name].to_pylist() for name in (EPOCH, DIFF, *names)]
     listed = list(zip(*cells, strict=True))[:limit]
     return ["epoch", "change", *names], [(graph.schedule.label(row[0]), f"{row[1]:+d}", *row[2:]) for row in listed]
@@ -76,7 +78,9 @@ def summary(project: Project, graph: Graph) -> list[Change]:
         for entry in project.log(graph.name, collection.name).entries():
             if entry.description.upper <= frontier.upper:
                 inserted, removed = (entry.rows + entry.weight) // 2, (entry.rows - entry.weight) // 2
-                found.append((entry.lower, position, Change(graph.schedule.label(entry.lower), collection.name, inserted, removed)))
+                found.append(
+                    (entry.lower, position, Change(graph.schedule.label(entry.lower), collection.name, inserted, removed))
+                )
     return [change for _, _, change in sorted(found, key=lambda item: item[:2])]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pyspark.sql.connect.dataframe import DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -101,9 +101,9 @@ class StageRun:
         limit = self.project.settings.quarantine_fraction
         if bad > limit * total:
             first = records.limit(1).collect()[0]
+            example = f"in {first['file']}: {first['reason']}"
             raise FirnlineError(
-                "TOO_MANY_MALFORMED",
-                f"{bad} of {total} records are malformed, more than the fraction {limit}; the first, in {first['file']}: {first['reason']}",
+                "TOO_MANY_MALFORMED", f"{bad} of {total} records are malformed, more than {limit:.2%}; one, {example}"
             )
         log = self._log(self.collection.name + QUARANTINE, records.schema, ())
         if log.head.description.upper < self.epoch.upper:
@@ -116,7 +116,9 @@ class StageRun:
         log = self.project.log(self.declared.graph.name, name)
         start = self.declared.graph.schedule.start
         table = log.load() or log.create(to_arrow_schema(schema), tuple(keys), start)
-        return _Writer(self, log, table_name(self.declared.graph.name, name), head_of(table), field_ids(table), schema, tuple(keys))
+        return _Writer(
+            self, log, table_name(self.declared.graph.name, name), head_of(table), field_ids(table), schema, tuple(keys)
+        )
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,9 @@ class _Writer:
     @cached_property
     def columns(self) -> list[Column]:
         """The collection's columns in the table's order, once they are known to be those that the function returned."""
-        stored = StructType([field for field in self.run.session.table(self.table).schema.fields if field.name not in BOOKKEEPING])
+        stored = StructType(
+            [field for field in self.run.session.table(self.table).schema.fields if field.name not in BOOKKEEPING]
+        )
         check_schema(self.found, stored, self.run.collection)
         return staging.columns_of(stored, self.fields)
 

@@ -112,7 +112,7 @@ def steps(project: Project, graph: Graph, upto: Epoch | None) -> list[Step]:
 
 
 def _heads(project: Project, graph: Graph) -> dict[str, tuple[Description | None, str | None]]:
-    found = {}
+    found: dict[str, tuple[Description | None, str | None]] = {}
     for collection in graph.collections:
         head = project.log(graph.name, collection.name).head()
         found[collection.name] = (head.description, head.fingerprint) if head else (None, None)

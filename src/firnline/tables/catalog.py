@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
+from pathlib import Path
 
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NamespaceAlreadyExistsError
@@ -30,12 +31,17 @@ class Catalog:
         """PyIceberg's catalog, its tables created on first use."""
         url = self._uri
         if url.get_backend_name() == "sqlite":
-            from pathlib import Path
-
             Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
             url = url.update_query_dict({"timeout": str(_BUSY_SECONDS)})
         with reachable():
-            return SqlCatalog(NAME, uri=url.render_as_string(hide_password=False), warehouse=self._warehouse)
+            return SqlCatalog(
+                NAME,
+                uri=url.render_as_string(hide_password=False),
+                warehouse=self._warehouse,
+                **{
+                    "py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO"
+                },  # the default imports pandas, a second more for each command
+            )
 
     def ensure_namespace(self, pipeline: str) -> None:
         """Create the pipeline's namespace unless it is there."""

@@ -1,7 +1,7 @@
 """One attempt at one commit.
 
-PyIceberg retries a failed commit and re-parents it blindly, so that two publishers that both looked first would both commit. Here a
-commit is tried once, onto the very head that was looked at; whoever calls must reload and look again after any failure, because
+PyIceberg retries a failed commit and re-parents it blindly, so that two publishers that both looked first would both commit. Here
+a commit is tried once, onto the very head that was looked at; whoever calls must reload and look again after any failure, because
 everything but a definite conflict leaves the outcome unknown.
 """
 

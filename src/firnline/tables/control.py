@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import logging
 
-import pyarrow as pa
 from pyiceberg.exceptions import NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.types import NestedField, StringType
 
 from firnline.plan.frontier import Frontier, is_progress
 from firnline.tables.catalog import Catalog, reachable
@@ -61,7 +62,7 @@ class Control:
             try:
                 return self._catalog.sql.load_table(identifier)
             except NoSuchTableError:
-                schema = pa.schema([pa.field("entry", pa.string())])
+                schema = Schema(NestedField(1, "entry", StringType()))
                 try:
                     return self._catalog.sql.create_table(identifier, schema, properties={"gc.enabled": "false"})
                 except TableAlreadyExistsError:

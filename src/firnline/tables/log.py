@@ -1,8 +1,8 @@
 """A collection's log: an Iceberg v2 table of (row, _epoch, _diff, _part), append-only, one publish rule.
 
-Every snapshot on the main line carries the description (generation, since, upper). ``publish`` of [l, u) commits only onto a head of its
-generation that ends at l (``model.description``), so each epoch is in exactly one snapshot of its generation. Staged snapshots hang
-beside the main line, invisible to readers, until a publish takes their files over.
+Every snapshot on the main line carries the description (generation, since, upper). ``publish`` of [l, u) commits only onto a head
+of its generation that ends at l (``model.description``), so each epoch is in exactly one snapshot of its generation. Staged
+snapshots hang beside the main line, invisible to readers, until a publish takes their files over.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyiceberg.exceptions import NoSuchTableError, TableAlreadyExistsError
 from pyiceberg.manifest import DataFile
 from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids
 from pyiceberg.schema import Schema, assign_fresh_schema_ids
 from pyiceberg.table import Table
 from pyiceberg.table.snapshots import Snapshot, ancestors_of
@@ -29,6 +28,9 @@ from firnline.model.names import DIFF, EPOCH, PART
 from firnline.tables.catalog import Catalog, reachable
 from firnline.tables.commit import commit_once, drop_once, until_known
 from firnline.tables.sidecar import Sidecar
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 START = "firnline.start"
 ATTEMPT = "firnline.attempt"
@@ -138,8 +140,8 @@ class Log:
         """Make [lower, upper) exist, exactly once, whoever else tries.
 
         Returns:
-            FREE when this attempt published it; any other verdict says why it did not have to or may not. The attempt's own staging is
-            gone afterwards in every case.
+            FREE when this attempt published it; any other verdict says why it did not have to or may not. The attempt's own
+            staging is gone afterwards in every case.
         """
         path: str | None = None
 
@@ -201,6 +203,9 @@ def field_ids(table: Table) -> dict[str, int]:
 
 def _schema(columns: pa.Schema) -> Schema:
     """The log's schema: the user's columns, then ours; ids given in this order."""
+    import pyarrow as pa  # late, as is what imports pandas: ``status`` needs neither
+    from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids
+
     ours = [pa.field(EPOCH, pa.int64()), pa.field(DIFF, pa.int64()), pa.field(PART, pa.int32())]
     return assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(pa.schema([*columns, *ours])))
 

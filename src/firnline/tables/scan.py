@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as kinds
-from pyiceberg.expressions import And, BooleanExpression, GreaterThanOrEqual, LessThan
 from pyiceberg.table import Table
 
 from firnline.model.names import BOOKKEEPING, DIFF, EPOCH
@@ -15,16 +14,16 @@ from firnline.model.names import BOOKKEEPING, DIFF, EPOCH
 
 def state(table: Table, upto: int) -> pa.Table:
     """The rows of the state before the point ``upto``, in no particular order."""
-    merged = _merged(_scanned(table, LessThan(EPOCH, upto)), [])
+    merged = _merged(_scanned(table, f"{EPOCH} < {upto}"), [])
     return merged.filter(pa.compute.greater(merged[DIFF], 0)).drop_columns([DIFF])
 
 
 def changes(table: Table, lower: int, upper: int) -> pa.Table:
     """The weighted rows of the epochs in [lower, upper), with ``_epoch`` and ``_diff``."""
-    return _merged(_scanned(table, And(GreaterThanOrEqual(EPOCH, lower), LessThan(EPOCH, upper))), [EPOCH])
+    return _merged(_scanned(table, f"{EPOCH} >= {lower} and {EPOCH} < {upper}"), [EPOCH])
 
 
-def _scanned(table: Table, condition: BooleanExpression) -> pa.Table:
+def _scanned(table: Table, condition: str) -> pa.Table:
     names = [field.name for field in table.schema().fields if field.name not in BOOKKEEPING]
     return table.scan(row_filter=condition, selected_fields=(*names, EPOCH, DIFF)).to_arrow()
 

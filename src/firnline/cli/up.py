@@ -1,0 +1,55 @@
+"""``firnline up``: Airflow in the foreground, with the project's pipelines scheduled."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from firnline.cli.app import app
+from firnline.cli.output import console, errors
+from firnline.errors import FirnlineError
+
+if TYPE_CHECKING:
+    from firnline.airflow.server import Server
+    from firnline.runtime.project import Project
+
+
+@app.command()
+def up(
+    port: Annotated[
+        int | None,
+        typer.Option(help="The port of Airflow's web page on this machine; 8080 by default, or a free one.", min=1, max=65535),
+    ] = None,
+) -> None:
+    """Keep Airflow running, with the project's pipelines scheduled, until Ctrl-C. Then every process it started ends, too."""
+    from firnline.airflow.server import Server, usual_port
+    from firnline.runtime.project import Project
+
+    project = Project.load()
+    for name in project.pipelines():
+        project.graph(name)  # compiled here, so that the first parse is a short one
+    console.print("Airflow is starting ...")
+    try:
+        with Server(project.settings, port or usual_port()) as server:
+            _schedule(server, project)
+            console.print(f"Airflow's web page: [bold]{server.url}[/bold]  user {server.user}, password {server.password}")
+            console.print(f"Logs are in {server.home.logs}. Ctrl-C ends it all.")
+            while True:
+                server.check()
+                time.sleep(1)
+    except (KeyboardInterrupt, SystemExit):
+        console.print("Airflow has ended, with every process it started.")
+
+
+def _schedule(server: Server, project: Project) -> None:
+    """Unpause every DAG; one that does not load is told, and the others run."""
+    for name in project.pipelines():
+        if (project.settings.root / "dags" / f"{name}.py").exists():
+            try:
+                server.wait_until_parsed(name, 60)
+            except FirnlineError as error:
+                errors.print(str(error), style="red", markup=False)
+    for dag in server.api.dags():
+        server.api.unpause(dag)

@@ -1,0 +1,109 @@
+"""One Airflow for all tests, on a copy of the project. The first test that needs it starts it; it must leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from firnline.airflow.server import Server
+from firnline.runtime.project import Project
+from firnline.settings import FILE
+from tests.project import ROOT, copy_amplab, make_project
+
+RACE = '''
+    """Run by a backfill that starts its runs at once, the last epoch first."""
+
+    from pyspark.sql import functions as F
+
+    import firnline as fl
+
+    race = fl.Pipeline("race", schedule="@daily", start="2026-01-01", end="2026-01-04")
+
+
+    @race.source(keys=["page_url"])
+    def rankings(epoch):
+        schema = "change string, page_url string, page_rank int, avg_duration int"
+        changes = epoch.files("include/landing/amplab/{epoch:%Y-%m-%d}/rankings.csv", format="csv", schema=schema)
+        return changes.withColumn("_diff", F.when(F.col("change") == "-", -1).otherwise(1)).drop("change")
+
+
+    @race.stage(keys=["page_rank"])
+    def pages_by_rank(rankings):
+        return rankings.groupBy("page_rank").agg(F.count("*").alias("pages"))
+'''
+BROKEN = """
+    import firnline as fl
+
+    broken = fl.Pipeline("broken", schedule="@daily", start="2026-01-01", end="2026-01-02")
+
+
+    @broken.source(keys=["id"])
+    def readings(epoch):
+        raise ValueError("the thermometer is broken")
+"""
+SLOW = """
+    import time
+
+    import firnline as fl
+
+    slow = fl.Pipeline("slow", schedule="@daily", start="2026-01-01", end="2026-01-02")
+
+
+    @slow.source(keys=["id"])
+    def readings(epoch):
+        time.sleep(600)
+"""
+DAG = 'from firnline.airflow import pipeline_dag\n\ndag = pipeline_dag("{name}")\n'
+PIPELINES = {"race": RACE, "broken": BROKEN, "slow": SLOW}
+
+
+@pytest.fixture(scope="session")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    root = tmp_path_factory.mktemp("project")
+    copy_amplab(root)
+    for name in PIPELINES:
+        (root / "dags" / f"{name}.py").write_text(DAG.format(name=name))
+    found = make_project(root, (ROOT / FILE).read_text(), **PIPELINES)
+    for name in found.pipelines():
+        found.graph(name)  # compiled once, here, as `firnline up` does
+    return found
+
+
+@pytest.fixture(scope="session")
+def server(project: Project) -> Iterator[Server]:
+    with Server(project.settings) as server:
+        for name in project.pipelines():
+            server.wait_until_parsed(name)
+        yield server
+    assert processes_of(project.settings.airflow_home) == {}
+
+
+@pytest.fixture(scope="session")
+def environment() -> dict[str, str]:
+    """For subprocesses: this environment's commands, and the library whether installed or not."""
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    return {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "200"}
+
+
+def processes_of(home: Path) -> dict[int, str]:
+    """The command lines of all processes that were started with that Airflow home."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"AIRFLOW_HOME={home}\0".encode() in (folder / "environ").read_bytes():
+                found[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ")
+        except OSError:
+            continue
+    return found
+
+
+def until(is_so: Callable[[], object], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, f"not so after {seconds} s"
+        time.sleep(0.2)

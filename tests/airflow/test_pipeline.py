@@ -1,0 +1,221 @@
+"""The main job through Airflow: one run per epoch, and no order, repetition or interruption of runs changes a row."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from firnline.airflow.api import FINISHED, Run, Task
+from firnline.airflow.following import Step, TaskFailedError, follow, request
+from firnline.airflow.server import Server
+from firnline.runtime import show
+from firnline.runtime.project import Project
+from tests.airflow.conftest import processes_of, until
+from tests.oracle.amplab import EPOCHS, comparable, expected
+
+pytestmark = pytest.mark.airflow
+
+COLLECTIONS = ("rankings", "user_visits", "revenue_by_ip", "revenue_by_prefix", "top_sources")
+PATIENCE = 500
+
+
+@pytest.fixture(scope="module")
+def dispatched(server: Server) -> int:
+    """All is asked for at once, so that no core is idle: the backfill's id. Epochs of ``race`` start together, backwards."""
+    backfill = server.api.backfill("race", day(1), day(3), backwards=True, max_active_runs=3)
+    for dag in ("amplab", "race", "broken", "slow"):
+        server.api.unpause(dag)
+    return backfill
+
+
+@pytest.fixture(scope="module")
+def steps(project: Project, server: Server, dispatched: int) -> tuple[Step, ...]:
+    """The pipeline's three epochs, as the schedule runs them."""
+    graph = project.graph("amplab")
+    epochs = list(graph.schedule.epochs(graph.schedule.start, graph.schedule.point("2026-01-04")))
+    *_, last = follow(server, graph, epochs)
+    return last
+
+
+def day(number: int) -> datetime:
+    return datetime(2026, 1, number, tzinfo=UTC)
+
+
+def history(project: Project, pipeline: str) -> dict[str, list[tuple[int, int, str]]]:
+    """Every publish of every collection: what must stay as it is."""
+    graph = project.graph(pipeline)
+    return {
+        each.name: [(entry.lower, entry.snapshot, entry.attempt) for entry in project.log(pipeline, each.name).entries()]
+        for each in graph.collections
+    }
+
+
+def rows(project: Project, pipeline: str, collection: str, epoch: str) -> list[tuple[Any, ...]]:
+    return comparable(show.rows(project, project.graph(pipeline), collection, epoch)[1])
+
+
+def ended(server: Server, dag: str, run: str) -> Run:
+    server.wait(f"run {run}", lambda: server.api.run(dag, run).state in FINISHED, PATIENCE)
+    return server.api.run(dag, run)
+
+
+def task(server: Server, dag: str, run: str, name: str) -> Task:
+    return next(task for task in server.api.tasks(dag, run) if task.id == name)
+
+
+def test_a_task_marked_as_failed_ends_its_driver(project: Project, server: Server, dispatched: int) -> None:
+    def drivers() -> list[str]:
+        return [line for line in processes_of(project.settings.airflow_home).values() if "advance.py slow readings" in line]
+
+    server.wait("the driver", lambda: len(drivers()) >= 2, 120)  # the JVM, and the Python below it
+    run = server.api.runs("slow")[0]
+    server.api.fail("slow", run.id, "readings")
+    until(lambda: not drivers(), 30)
+
+
+def test_a_failing_stage_is_told_with_code_epoch_file_and_line_and_not_tried_again(
+    project: Project, server: Server, dispatched: int
+) -> None:
+    server.wait("the run", lambda: any(run.state == "failed" for run in server.api.runs("broken")), PATIENCE)
+    graph = project.graph("broken")
+    with pytest.raises(TaskFailedError) as failure:
+        list(follow(server, graph, list(graph.schedule.epochs(graph.schedule.start, graph.schedule.point("2026-01-02")))))
+    assert failure.value.code == "STAGE_FAILED"
+    assert "readings at 2026-01-01: STAGE_FAILED: " in str(failure.value)
+    assert "the thermometer is broken" in str(failure.value)
+    assert "include/pipelines/broken.py:9" in str(failure.value)
+    run = server.api.runs("broken")[0]
+    assert task(server, "broken", run.id, "readings").attempt == 1
+    assert task(server, "broken", run.id, "complete").state == "upstream_failed"
+
+
+def test_every_epoch_is_one_scheduled_run(server: Server, steps: tuple[Step, ...]) -> None:
+    runs = server.api.runs("amplab")
+    assert [(run.lower, run.upper, run.kind, run.state) for run in runs] == [
+        (day(number), day(number + 1), "scheduled", "success") for number in (1, 2, 3)
+    ]
+    assert [(step.epoch, step.task, step.outcome) for step in steps] == [
+        (epoch, name, "computed" if name != "complete" else None) for epoch in EPOCHS for name in (*COLLECTIONS, "complete")
+    ]
+
+
+@pytest.mark.parametrize("epoch", EPOCHS)
+@pytest.mark.parametrize("collection", COLLECTIONS)
+def test_every_epoch_of_every_collection_equals_duckdb(
+    project: Project, steps: tuple[Step, ...], collection: str, epoch: str
+) -> None:
+    assert rows(project, "amplab", collection, epoch) == expected(collection, epoch)
+
+
+def test_nothing_secret_is_on_the_command_line_of_spark(server: Server, steps: tuple[Step, ...]) -> None:
+    run = server.api.runs("amplab")[0]
+    command = next(line for line in server.api.log("amplab", run.id, "rankings", 1) if line.startswith("Spark-Submit cmd: "))
+    assert "--master local" in command
+    assert not [word for word in ("token", "password", "secret", "jwt", "fernet", "sqlite:") if word in command.lower()]
+
+
+def test_runs_at_once_and_backwards_on_an_empty_log_publish_every_epoch_once(
+    project: Project, server: Server, dispatched: int
+) -> None:
+    server.wait("the backfill", lambda: server.api.is_backfilled(dispatched), PATIENCE)
+    assert {run.state for run in server.api.runs("race")} == {"success"}
+    for publishes in history(project, "race").values():
+        assert [lower for lower, _, _ in publishes] == [point(project, epoch) for epoch in EPOCHS]
+    for epoch in EPOCHS:
+        pages = expected("rankings", epoch)
+        assert rows(project, "race", "rankings", epoch) == pages
+        assert rows(project, "race", "pages_by_rank", epoch) == comparable(list(Counter(page[1] for page in pages).items()))
+
+
+def test_a_backwards_backfill_over_finished_epochs_changes_nothing(
+    project: Project, server: Server, steps: tuple[Step, ...]
+) -> None:
+    before = history(project, "amplab")
+    began = time.monotonic()
+    backfill = server.api.backfill("amplab", day(1), day(3), backwards=True, max_active_runs=2, reprocess="completed")
+    server.wait("the backfill", lambda: server.api.is_backfilled(backfill), PATIENCE)
+    print(f"three kept epochs took {time.monotonic() - began:.1f} s")
+    runs = server.api.runs("amplab")
+    assert [run.state for run in runs] == ["success"] * 3
+    assert {server.api.returned("amplab", run.id, name) for run in runs for name in COLLECTIONS} == {"kept"}
+    assert history(project, "amplab") == before
+
+
+def test_clearing_and_triggering_at_once_changes_nothing(project: Project, server: Server, steps: tuple[Step, ...]) -> None:
+    before = history(project, "amplab")
+    runs = server.api.runs("amplab")
+    for run in runs:
+        server.api.clear("amplab", run.id)
+    for run in runs[:2]:  # again, while they run
+        server.api.clear("amplab", run.id, ("rankings", "top_sources"))
+    again = server.api.trigger("amplab", datetime(2026, 1, 2, 12, tzinfo=UTC), (day(2), day(3)))
+    assert [ended(server, "amplab", run).state for run in (*(run.id for run in runs), again)] == ["success"] * 4
+    log = server.api.log("amplab", again, "top_sources", task(server, "amplab", again, "top_sources").attempt)
+    assert "kept: the log already holds top_sources through 2026-01-02" in log
+    assert history(project, "amplab") == before
+
+
+def test_runs_that_name_no_epoch_are_refused_with_a_code(project: Project, server: Server, steps: tuple[Step, ...]) -> None:
+    before = history(project, "amplab")
+    noon, six = datetime(2026, 1, 1, 12, tzinfo=UTC), datetime(2026, 1, 1, 6, tzinfo=UTC)
+    asked = {
+        # By hand, Airflow takes the interval that ends at the logical date.
+        server.api.trigger("amplab", day(1), run="before"): "BEFORE_START: 2025-12-31 is before the start 2026-01-01",
+        server.api.trigger(
+            "amplab", datetime(2026, 1, 5, tzinfo=UTC), run="after"
+        ): "AFTER_END: 2026-01-04 is not before the end",
+        server.api.trigger(
+            "amplab", six, (six, noon), run="between"
+        ): "BAD_EPOCH: the data interval [2026-01-01T06:00, 2026-01-01T12:00)",
+        server.api.trigger("amplab", None, run="undated"): "BAD_EPOCH: this run has no data interval",
+    }
+    for run, message in asked.items():
+        assert ended(server, "amplab", run).state == "failed"
+        for name in ("rankings", "user_visits"):
+            refused = task(server, "amplab", run, name)
+            assert (refused.state, refused.attempt) == ("failed", 1)
+            assert any(message in line for line in server.api.log("amplab", run, name, 1))
+    assert history(project, "amplab") == before
+
+
+def test_a_lost_run_record_is_asked_for_again(project: Project, server: Server, steps: tuple[Step, ...]) -> None:
+    graph = project.graph("amplab")
+    epochs = list(graph.schedule.epochs(graph.schedule.start, graph.schedule.point("2026-01-04")))
+    before = history(project, "amplab")
+    server.api.forget("amplab", next(run.id for run in server.api.runs("amplab") if run.lower == day(1)))
+    request(server, graph, epochs[:1])
+    *_, last = follow(server, graph, epochs)
+    assert {step.outcome for step in last if step.task in COLLECTIONS} <= {"kept"}
+    assert history(project, "amplab") == before
+
+
+def test_a_demo_of_finished_epochs_starts_no_airflow(
+    project: Project, steps: tuple[Step, ...], environment: dict[str, str]
+) -> None:
+    def demo(*options: str) -> str:
+        command = [sys.executable, "-c", "from firnline.cli import main; main()", "demo", "amplab", *options]
+        done = subprocess.run(command, cwd=project.settings.root, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    shown = demo()  # while the tests' own Airflow holds the home
+    assert "The log already holds 3 epochs of amplab: nothing to recompute" in shown
+    assert "amplab.top_sources" in shown
+    assert "firnline status amplab" in shown
+    document = json.loads(demo("--json"))
+    assert document["epochs_held_before"] == 3
+    assert document["tasks"] == []
+    assert len(document["changes"]) == len(EPOCHS) * len(COLLECTIONS)
+    top = comparable([tuple(row.values()) for row in document["rows"]])
+    assert [row[0] for row in top] == [row[0] for row in expected("top_sources", "2026-01-03")]
+
+
+def point(project: Project, epoch: str) -> int:
+    return project.graph("amplab").schedule.point(epoch)

@@ -1,0 +1,51 @@
+"""``firnline up`` owns its home, and takes everything with it, also when it is killed outright."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from firnline.airflow.warden import GRACE
+from tests.airflow.conftest import processes_of, until
+from tests.project import make_project
+
+pytestmark = pytest.mark.airflow
+
+UP = [sys.executable, "-c", "from firnline.cli import main; main()", "up"]
+
+
+def test_up_serves_until_it_is_killed_and_then_nothing_is_left(environment: dict[str, str], tmp_path: Path) -> None:
+    project = make_project(tmp_path)
+    (tmp_path / "dags").mkdir()
+    home = project.settings.airflow_home
+    process = subprocess.Popen(UP, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        told = ""
+        while "Ctrl-C" not in told:
+            line = process.stdout.readline()
+            assert line, f"ended early: {told}"
+            told += line
+        url = next(word for word in told.split() if word.startswith("http://127.0.0.1:"))
+        password = told.partition("password ")[2].split()[0]
+
+        assert httpx.get(f"{url}/api/v2/dags", trust_env=False).status_code == 401
+        login = {"username": "admin", "password": password}
+        assert httpx.post(f"{url}/auth/token", json=login, trust_env=False).status_code == 201
+        assert httpx.post(f"{url}/auth/token", json={**login, "password": "x"}, trust_env=False).status_code == 401
+        assert {(home / name).stat().st_mode & 0o777 for name in ("airflow.cfg", "passwords.json")} == {0o600}
+
+        second = subprocess.run(UP, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert second.returncode == 1
+        assert f"PREREQUISITE: Airflow already runs on {home} (started by process {process.pid})" in second.stderr
+
+        assert len(processes_of(home)) >= 6  # three components, each under a warden
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    until(lambda: processes_of(home) == {}, GRACE + 10)

@@ -1,0 +1,45 @@
+"""What a newcomer does after ``firnline init``: the new project's own tests pass, on real Spark.
+
+The environment and the jars are the present ones, so that this takes a minute; ``make`` is told that the environment is ready.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from firnline.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+INHERITED = ("FIRNLINE", "MAKE", "MFLAGS", "PYTEST", "PYTHON", "SPARK", "PYSPARK", "AIRFLOW")
+
+
+def command(folder: Path, *words: str) -> str:
+    """Run a command as from a fresh shell; what it printed, if it went well."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(INHERITED)}
+    with subprocess.Popen(
+        words, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    ) as process:
+        try:
+            said, _ = process.communicate(timeout=500)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    assert process.returncode == 0, said
+    return said
+
+
+@pytest.mark.spark
+def test_the_tests_of_a_new_project_pass(tmp_path: Path) -> None:
+    command(tmp_path, str(Path(sys.executable).parent / "firnline"), "init", "shop")
+    shop = tmp_path / "shop"
+    (shop / ".venv").symlink_to(sys.prefix)
+    (shop / ".firnline").mkdir()
+    (shop / ".firnline" / "jars").symlink_to(Settings.load(ROOT).jars)
+    assert "10 passed" in command(shop, "make", "--old-file=.venv/.ready", "test")
+    assert not list((shop / ".firnline").glob("*.db")), "a test must not touch the project's own tables"
