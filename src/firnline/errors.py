@@ -65,7 +65,7 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "MISSING_FILE": Code("Deliver the file, or pass optional=True if an epoch may have none.", retryable=True),
         "UNREADABLE_FILE": Code("Check that the file exists, is readable and is of the declared format."),
         "SCHEMA_MISMATCH": Code("Make the file's columns and the declared schema agree."),
-        "TOO_MANY_MALFORMED": Code("Look at the quarantine (firnline show NAME__quarantine) or raise quarantine_fraction."),
+        "TOO_MANY_MALFORMED": Code("Correct the file, or raise quarantine_fraction in firnline.toml."),
         "PATH_OUTSIDE_ROOT": Code("Keep paths inside the project, or add the folder to 'roots' in firnline.toml."),
         # the log, and what it stands on
         "COMMIT_CONTENDED": Code("Nothing: other writers kept winning; a retry goes on from the log.", retryable=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +14,9 @@ import httpx
 from firnline.errors import FirnlineError
 
 Reprocess = Literal["none", "failed", "completed"]
+
+_TRIES = 20
+_PAUSE = 0.5
 
 FINISHED = frozenset({"success", "failed"})
 
@@ -181,12 +185,16 @@ class Api:
             offset += len(entries)
 
     def _call(self, method: str, path: str, *, missing: dict[str, Any] | None = None, **options: Any) -> dict[str, Any]:
-        if "Authorization" not in self._client.headers:
-            self._authenticate()
-        answer = self._client.request(method, f"/api/v2/{path}", **options)
-        if answer.status_code == httpx.codes.UNAUTHORIZED:
-            self._authenticate()
+        for _ in range(_TRIES):
+            if "Authorization" not in self._client.headers:
+                self._authenticate()
             answer = self._client.request(method, f"/api/v2/{path}", **options)
+            if answer.status_code == httpx.codes.UNAUTHORIZED:
+                del self._client.headers["Authorization"]
+            elif answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+                time.sleep(_PAUSE)  # SQLite was locked, so nothing was done
+            else:
+                break
         if answer.status_code == httpx.codes.NOT_FOUND and missing is not None:
             return missing
         if answer.is_error:

@@ -11,10 +11,9 @@ import fcntl
 import json
 import os
 import secrets
-import sqlite3
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from firnline.errors import FirnlineError
@@ -66,11 +65,6 @@ class Home:
             f"[api_auth]\njwt_secret = {secrets.token_urlsafe(64)}\n",
         )
         _write_once(self.path / "passwords.json", json.dumps({USER: secrets.token_urlsafe(12)}) + "\n")
-
-    def share_database(self) -> None:
-        """Let readers of the SQLite file go on while one process writes it. Once said, the file remembers."""
-        with closing(sqlite3.connect(self.database)) as connection:
-            connection.execute("PRAGMA journal_mode=WAL")
 
     def password(self) -> str:
         """The password of ``USER``."""

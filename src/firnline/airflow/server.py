@@ -162,7 +162,6 @@ class Server:
             self.check()
             raise FirnlineError("PREREQUISITE", f"Airflow's database was not ready after {_MIGRATION_SECONDS} s")
         del self._components["migration"]
-        self.home.share_database()
         marker.write_text(version)
 
     def _start(self, name: str, command: list[str]) -> None:

@@ -20,7 +20,7 @@ from firnline.model.declaration import Collection
 from firnline.model.names import DIFF, is_reserved, quoted
 from firnline.runtime.project import user_line
 
-# What Spark says, by the beginning of its error condition or a part of its message, and what it means here.
+# What Spark says, by a part of its message or the beginning of its error condition, and what it means here.
 _CONDITIONS: Mapping[str, str] = {
     "FAILED_READ_FILE": "UNREADABLE_FILE",
     "PATH_NOT_FOUND": "MISSING_FILE",
@@ -46,8 +46,9 @@ def told(collection: Collection, label: str, root: Path) -> Iterator[None]:
         raise FirnlineError(error.code, f"{collection.kind} {collection.name!r} at {label}: {error.what}", where) from error
     except Exception as error:
         where = user_line(error, root) or collection.where
-        text = f"{collection.kind} {collection.name!r} at {label}: {type(error).__name__}: {_first_lines(error)}"
-        raise FirnlineError(_code(error), text, where) from error
+        code, text = _read(error)
+        what = f"{collection.kind} {collection.name!r} at {label}: {type(error).__name__}: {text}"
+        raise FirnlineError(code, what, where) from error
 
 
 def checked(frame: object, collection: Collection) -> DataFrame:
@@ -97,17 +98,18 @@ def _shape(schema: StructType) -> dict[str, str]:
     return {name: kind.replace("tinyint", "int").replace("smallint", "int") for name, kind in kinds.items()}
 
 
-def _code(error: Exception) -> str:
-    condition = (error.getCondition() or "") if isinstance(error, PySparkException) else ""
-    for beginning, code in _CONDITIONS.items():
-        if condition.startswith(beginning) and not (code == "UNREADABLE_FILE" and "header" in str(error)):
-            return code
+def _read(error: Exception) -> tuple[str, str]:
+    """The code of an error that is not ours, and its text without the JVM's stack."""
+    whole = str(error).strip()
+    text = _shortened(whole.split("\n\nJVM stacktrace")[0])
     for part, code in _MESSAGES.items():
-        if part in str(error):
-            return code
-    return "STAGE_FAILED"
+        if part in whole:
+            cause = whole[whole.index(part) :].split("\n\tat ")[0]
+            return code, text if part in text else f"{text} {_shortened(' '.join(cause.split()))}"
+    condition = (error.getCondition() or "") if isinstance(error, PySparkException) else ""
+    known = [code for beginning, code in _CONDITIONS.items() if condition.startswith(beginning)]
+    return known[0] if known else "STAGE_FAILED", text
 
 
-def _first_lines(error: Exception, most: int = 600) -> str:
-    text = str(error).strip().split("\n\nJVM stacktrace")[0]
+def _shortened(text: str, most: int = 600) -> str:
     return text if len(text) <= most else f"{text[:most]} ..."

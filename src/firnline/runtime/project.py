@@ -132,6 +132,7 @@ class Project:
             module = importlib.import_module(".".join((*PIPELINES.parts, name)))
         except Exception as error:
             raise _unloadable(name, error, self.settings.root) from error
+        _ship_by_value()
         for value in vars(module).values():
             if isinstance(value, Pipeline) and value.name == name:
                 return value
@@ -168,6 +169,13 @@ class Project:
             raise GraphError([_problem(entry) for entry in answer["problems"]])
         graph: dict[str, object] = answer["graph"]
         return graph
+
+
+def _ship_by_value() -> None:
+    """Let functions of the project travel to Python workers whole: those have no copy of the project to import them from."""
+    from pyspark.cloudpickle import register_pickle_by_value
+
+    register_pickle_by_value(sys.modules[_PACKAGE])
 
 
 def _shape(keys: tuple[str, ...], partition_by: tuple[str, ...]) -> dict[str, str]:

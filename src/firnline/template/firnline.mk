@@ -43,9 +43,9 @@ setup: .venv/.ready ## Make the environment in .venv, fetch the jars, check ever
 	@echo "· packages: as locked, $$(grep -c '^[a-z0-9].*==' requirements.lock) of them, hashes checked"
 	@$(UV) pip sync --quiet --python $(BIN)/python --require-hashes requirements.lock
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation $(FIRNLINE)
-	@echo $(FIRNLINE) > $@
+	@printf '%s\n' $(FIRNLINE) > $@
 
-ifneq ($(shell cat .venv/.ready 2>/dev/null),$(shell echo $(FIRNLINE)))
+ifneq ($(shell cat .venv/.ready 2>/dev/null),$(shell printf '%s\n' $(FIRNLINE)))
 .venv/.ready: again
 endif
 
