@@ -42,6 +42,7 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "UNKNOWN_INPUT": Code("Name the parameter after a source or stage of this pipeline."),
         # making, finding and loading a project
         "FOLDER_EXISTS": Code("Choose another name, or empty the folder first."),
+        "BAD_SETTING": Code("Correct firnline.toml or the environment variable; docs/reference.md lists all settings."),
         "NO_PROJECT": Code("Run inside a Firnline project (a folder with firnline.toml), or make one: firnline init NAME."),
         "NO_SUCH_COLLECTION": Code("Use one of the names that 'firnline status' lists."),
         "NO_SUCH_PIPELINE": Code("Put the pipeline into include/pipelines/NAME.py, with a Pipeline of the same name."),
@@ -84,7 +85,7 @@ class FirnlineError(Exception):
     """
 
     def __init__(self, code: str, what: str, where: Location | None = None, *, todo: str | None = None) -> None:
-        super().__init__(code, what, where, todo)
+        super().__init__(code, what, where)
         self.code = code
         self.what = what
         self.where = where
@@ -94,6 +95,9 @@ class FirnlineError(Exception):
     def __str__(self) -> str:
         place = f" ({self.where})" if self.where else ""
         return f"{self.code}: {self.what}{place}. {self.todo}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return FirnlineError, (self.code, self.what, self.where), {"todo": self.todo}
 
     def as_json(self) -> dict[str, object]:
         """The error as ``--json`` prints it."""

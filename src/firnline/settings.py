@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from firnline.errors import FirnlineError
@@ -60,7 +60,10 @@ class Settings(BaseSettings):
             ) -> tuple[PydanticBaseSettingsSource, ...]:
                 return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, root / FILE)
 
-        draft: Any = Here(root=root)
+        try:
+            draft: Any = Here(root=root)
+        except (ValidationError, ValueError) as error:
+            raise FirnlineError("BAD_SETTING", f"{root / FILE} or FIRNLINE_*: {_told(error)}") from None
         work = (root / draft.work).resolve()
         return cls.model_construct(
             **{
@@ -83,3 +86,9 @@ class Settings(BaseSettings):
     def airflow_home(self) -> Path:
         """Airflow's home of this project."""
         return self.work / "airflow"
+
+
+def _told(error: ValueError) -> str:
+    if isinstance(error, ValidationError):
+        return "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+    return str(error)

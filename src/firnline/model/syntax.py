@@ -81,7 +81,7 @@ class Syntax:
     def plain(self, node: ast.AST) -> Term:
         """A node by its kind and its fields."""
         fields = [(key, item) for key, item in ast.iter_fields(node) if key not in _UNREAD and item is not None and item != []]
-        return (type(node).__name__, *((key, self.emit(item)) for key, item in fields))
+        return (type(node).__name__, [(key, self.emit(item)) for key, item in fields])
 
     def on_constant(self, node: ast.Constant) -> Term:
         """A constant by type and value: 1, 1.0 and True differ."""

@@ -92,13 +92,11 @@ OTHER = {
     "operator": BASE.replace("amount * RATE", "amount + RATE"),
     "called method": BASE.replace(".where(", ".filter("),
     "global constant": BASE.replace("RATE = 3", "RATE = 4"),
-    "type of a global constant": BASE.replace("RATE = 3", "RATE = 3.0"),
     "parameter name": BASE.replace("rankings", "ratings"),
     "parameter order": BASE.replace("visits, rankings", "rankings, visits"),
     "parameter kind": BASE.replace("visits, rankings", "visits, *, rankings"),
     "default argument": BASE.replace("rankings)", "rankings=None)"),
     "which local is read": BASE.replace("total > 1", "visits > 1"),
-    "removed statement": BASE.replace(".where(total > 1)", ""),
     "async": BASE.replace("def stage", "async def stage"),
 }
 
@@ -132,7 +130,6 @@ def test_pinned_settings_count_and_their_order_does_not(project: Project) -> Non
 # Bodies of a stage with the parameters rows and others, in pairs of equal meaning, then of another.
 ALPHA = {
     "comprehension": ("return [x + rows for x in others]", "return [y + rows for y in others]"),
-    "nested comprehension": ("return [x for y in rows for x in y]", "return [a for b in rows for a in b]"),
     "loop": ("for x in rows: others = x\nreturn others", "for y in rows: others = y\nreturn others"),
     "with": ("with rows as x: return x", "with rows as y: return y"),
     "walrus": ("return (x := rows) + x", "return (y := rows) + y"),
@@ -160,11 +157,9 @@ DISTINCT = {
         "def f(b, a): return b - a\nreturn f(a=1, b=2)",
     ),
     "swapped lambda parameters": ("f = lambda a, b: a - b\nreturn f(a=1, b=2)", "f = lambda b, a: b - a\nreturn f(a=1, b=2)"),
-    "lambda stored by a builtin": ("return dict(f=lambda a, b: a - b)", "return dict(f=lambda b, a: b - a)"),
     "keyword at a call": ("return rows.select(a=1)", "return rows.select(b=1)"),
     "attribute": ("x = rows\nreturn x.a", "x = rows\nreturn x.b"),
     "self-documenting string": ("x = rows\nreturn f'{x=}'", "y = rows\nreturn f'{y=}'"),
-    "conversion": ("return f'{rows!r}'", "return f'{rows!s}'"),
     "locals read by name": ("a = 1\nb = 2\nreturn locals()['a']", "b = 1\na = 2\nreturn locals()['a']"),
     "frame read by SQL": ("a = 1\nb = 2\nreturn rows.sql('from a')", "b = 1\na = 2\nreturn rows.sql('from a')"),
     "own docstring": ("'one'\nreturn stage.__doc__", "'two'\nreturn stage.__doc__"),
@@ -175,7 +170,6 @@ DISTINCT = {
         "@rows.pandas_udf\ndef f(x: 'Iterator'): return x\nreturn f",
     ),
     "name of a nested UDF, which names a column": ("def f(x): return x\nreturn rows(f)", "def g(x): return x\nreturn rows(g)"),
-    "starred": ("return rows(*others)", "return rows(**others)"),
     "field of a nested class": ("class C:\n    a = 1\nreturn C", "class C:\n    a = 2\nreturn C"),
     "class scope is not seen by methods": (
         "a = 1\nclass C:\n    a = 2\n    def f(self): return a\nreturn C",
@@ -184,7 +178,6 @@ DISTINCT = {
     "augmented global": ("global RATE\nRATE += 1\nreturn RATE", "global RATE\nRATE += 2\nreturn RATE"),
     "builtin": ("return min(rows)", "return max(rows)"),
     "standard library": ("import math\nreturn math.floor(rows)", "import math\nreturn math.ceil(rows)"),
-    "unknown global": ("return missing_one", "return missing_two"),
     "conditional import": (
         "try: import json as j\nexcept ImportError: import math as j\nreturn j",
         "try: import json as j\nexcept ImportError: import cmath as j\nreturn j",
@@ -300,14 +293,6 @@ def test_another_decorator_of_a_stage_counts(project: Project) -> None:
     assert project.of(source) != project.of(source.replace("@mark(1)", "@mark(2)"))
 
 
-def test_a_decorator_named_stage_on_a_helper_counts(project: Project) -> None:
-    source = (
-        "class R:\n    def stage(self, n): return lambda f: f\nr = R()\n"
-        "@r.stage(1)\ndef f(x): return x\ndef stage(rows): return f(rows)"
-    )
-    assert project.of(source) != project.of(source.replace("@r.stage(1)", "@r.stage(2)"))
-
-
 def test_a_wrapped_stage_is_known_by_wrapper_and_function(project: Project) -> None:
     source = """
     import functools
@@ -325,9 +310,7 @@ def test_a_wrapped_stage_is_known_by_wrapper_and_function(project: Project) -> N
 
 
 VALUES = {
-    "row": ("pyspark_like(a=1)", "pyspark_like(b=1)"),
     "long array": ("numpy.arange(5000)", "numpy.where(numpy.arange(5000) == 2500, 0, numpy.arange(5000))"),
-    "abstract class": ("Shape(1)", "Shape(2)"),
     "int": ("1", "2"),
     "bool": ("1", "True"),
     "string": ("'a'", "'b'"),
@@ -342,9 +325,7 @@ VALUES = {
     "dict": ("{'a': 1}", "{'a': 2}"),
     "order of a dict, which may order columns": ("{'a': 1, 'b': 2}", "{'b': 2, 'a': 1}"),
     "set": ("{1, 2}", "{1, 3}"),
-    "frozenset": ("{1, 2}", "frozenset({1, 2})"),
     "nested": ("{'a': [(1, {2})]}", "{'a': [(1, {3})]}"),
-    "text with an address": ("'0x1'", "'0x2'"),
     "regular expression": ("re.compile('a')", "re.compile('b')"),
     "path": ("Path('a')", "Path('b')"),
     "enum": ("Colour.RED", "Colour.BLUE"),
@@ -353,7 +334,6 @@ VALUES = {
     "object without repr": ("Plain(1)", "Plain(2)"),
     "object with a silent repr": ("Silent(1)", "Silent(2)"),
     "object with slots": ("Slotted(1)", "Slotted(2)"),
-    "dict of objects": ("{'a': Plain(1)}", "{'a': Plain(2)}"),
     "default dict": ("defaultdict(int, a=1)", "defaultdict(int, a=2)"),
     "subclass of str": ("Text('a')", "Text('b')"),
     "class": ("Plain", "Silent"),
@@ -367,7 +347,7 @@ VALUES = {
     "range": ("range(3)", "range(4)"),
 }
 PRELUDE = """
-import abc, enum, functools, numpy, operator, os, re, types, typing
+import enum, functools, numpy, operator, os, re
 from collections import defaultdict, namedtuple
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -389,9 +369,6 @@ class Slotted:
     __slots__ = ("x",)
     def __init__(self, x): self.x = x
 class Text(str): pass
-class Shape(abc.ABC, typing.Generic[typing.TypeVar("T")]):
-    def __init__(self, x): self.x = x
-def pyspark_like(**fields): return types.SimpleNamespace(**fields)
 UNRELATED = 1
 """
 
@@ -421,11 +398,6 @@ def test_data_in_a_class_counts(project: Project, value: str) -> None:
 def test_an_unrelated_global_beside_a_value_does_not_count(project: Project, value: str) -> None:
     source = PRELUDE + f"V = {VALUES[value][0]}\ndef stage(rows): return V"
     assert project.of(source) == project.of(source.replace("UNRELATED = 1", "UNRELATED = 2"))
-
-
-def test_the_order_of_a_set_does_not_count(project: Project) -> None:
-    source = "V = {'a', 'b', 'c'}\ndef stage(rows): return V"
-    assert project.of(source) == project.of(source.replace("{'a', 'b', 'c'}", "{'c', 'b', 'a'}"))
 
 
 def test_a_global_that_is_only_augmented_counts(project: Project) -> None:
@@ -483,13 +455,6 @@ def test_third_party_code_is_known_by_name_and_version(project: Project, monkeyp
     monkeypatch.setattr(subject, "version", lambda _: "0.0.1")
     assert before != project.of(source)
     assert project.of(BASE) == project.of(BASE)
-
-
-def test_the_standard_library_has_no_version(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = "import json\ndef stage(rows): return json.loads(rows)"
-    before = project.of(source)
-    monkeypatch.setattr(subject, "version", lambda _: "0.0.1")
-    assert before == project.of(source)
 
 
 @pytest.mark.parametrize("folder", [".venv/lib", "lib/site-packages"])

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import firnline as fl
+from firnline.errors import GraphError
+from firnline.model.graph import Graph, check
+
+FINGERPRINTS: dict[str, str] = {}
+
+
+def problems(pipeline: fl.Pipeline) -> list[str]:
+    with pytest.raises(GraphError) as caught:
+        check(pipeline, FINGERPRINTS)
+    assert all(str(problem.where).startswith(__file__) for problem in caught.value.problems), "each has the user's file and line"
+    return [problem.code for problem in caught.value.problems]
+
+
+def test_collections_are_ordered_by_their_inputs() -> None:
+    web = fl.Pipeline("web", schedule="@daily", start="2026-01-01")
+
+    @web.stage(keys=["b"])
+    def second(first: Any) -> Any: ...
+
+    @web.stage(keys="c", partition_by=["a"], parts=8)
+    def third(first: Any, second: Any) -> Any:
+        """What it does."""
+
+    @web.source(keys=["a"])
+    def first(epoch: Any) -> Any: ...
+
+    graph = check(web, {"first": "1"})
+    assert [collection.name for collection in graph.collections] == ["first", "second", "third"]
+    found = graph.collection("third")
+    assert (found.inputs, found.keys, found.partition_by, found.doc) == (("first", "second"), ("c",), ("a",), "What it does.")
+    assert graph.collection("first").partition_by == ("a",), "partition_by defaults to the keys"
+    assert Graph.of_json(graph.as_json()) == graph
+
+
+def test_everything_wrong_is_reported_at_once() -> None:
+    bad = fl.Pipeline("Bad Name", schedule="sometimes", start="2026-01-01")
+
+    @bad.source()
+    def no_keys(epoch: Any) -> Any: ...
+
+    @bad.source(keys=["a"], partition_by=["_part"], parts=3)
+    def odd_parts(epoch: Any) -> Any: ...
+
+    @bad.stage(keys=["_diff"])
+    def reserved(no_keys: Any) -> Any: ...
+
+    @bad.stage(keys=["a"])
+    def asks(nobody: Any) -> Any: ...
+
+    @bad.stage(keys=["a"])
+    def ping(pong: Any) -> Any: ...
+
+    @bad.stage(keys=["a"])
+    def pong(ping: Any) -> Any: ...
+
+    @bad.stage(keys=["a"], refresh="sometimes")  # type: ignore[arg-type]
+    def alone() -> Any: ...
+
+    assert sorted(problems(bad)) == sorted(
+        [
+            "BAD_NAME",
+            "BAD_SCHEDULE",
+            "MISSING_KEY",
+            "RESERVED_COLUMN",
+            "BAD_OPTION",
+            "RESERVED_COLUMN",
+            "UNKNOWN_INPUT",
+            "CYCLE",
+            "UNKNOWN_INPUT",
+            "BAD_OPTION",
+        ]
+    )
+
+
+def test_two_writers_of_one_collection_are_refused_with_both_places() -> None:
+    web = fl.Pipeline("web", schedule="@daily", start="2026-01-01")
+
+    def declare() -> None:
+        @web.source(keys=["a"])
+        def visits(epoch: Any) -> Any: ...
+
+    declare()
+
+    @web.source(keys=["a"])
+    def visits(epoch: Any) -> Any: ...
+
+    assert problems(web) == ["DUPLICATE_COLLECTION"]
+
+
+def test_a_collection_with_a_name_of_ours_is_refused() -> None:
+    web = fl.Pipeline("web", schedule="@daily", start="2026-01-01")
+
+    @web.source(keys=["a"])
+    def visits__quarantine(epoch: Any) -> Any: ...
+
+    assert problems(web) == ["BAD_NAME"]
+
+
+def test_the_decorated_function_stays_an_ordinary_function() -> None:
+    web = fl.Pipeline("web", schedule="@daily", start="2026-01-01")
+
+    @web.stage(keys=["a"])
+    def twice(numbers: Any) -> Any:
+        return numbers * 2
+
+    assert twice(21) == 42

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+
+from firnline.errors import FirnlineError, Location
+from firnline.model.declaration import Collection
+from firnline.model.description import Description
+from firnline.model.epoch import Epoch, Schedule
+from firnline.plan.advance import advance, check_inputs, check_target
+
+STAGE = Collection("stage", "stage", ("k",), ("k",), 1, "full", ("a", "b"), "", Location("web.py", 1))
+SCHEDULE = Schedule.parse(10, 0, None)
+
+
+def test_a_new_collection_lacks_everything_from_the_start() -> None:
+    assert advance(STAGE, SCHEDULE, None, Epoch(20, 30)).missing == (Epoch(0, 10), Epoch(10, 20), Epoch(20, 30))
+
+
+def test_what_the_log_holds_is_not_planned_again() -> None:
+    assert advance(STAGE, SCHEDULE, Description(2, 0, 20), Epoch(20, 30)).missing == (Epoch(20, 30),)
+    assert advance(STAGE, SCHEDULE, Description(2, 0, 30), Epoch(0, 10)).missing == ()
+
+
+def test_a_changed_schedule_goes_on_from_where_the_log_ends() -> None:
+    finer = Schedule.parse(5, 0, None)
+    assert advance(STAGE, finer, Description(0, 0, 20), Epoch(25, 30)).missing == (Epoch(20, 25), Epoch(25, 30))
+
+
+@pytest.mark.parametrize("target", [Epoch(5, 15), Epoch(0, 20), Epoch(0, 5)])
+def test_an_interval_off_the_schedule_is_refused(target: Epoch) -> None:
+    with pytest.raises(FirnlineError, match="BAD_EPOCH"):
+        check_target(SCHEDULE, target)
+
+
+@pytest.mark.parametrize("late", [None, Description(0, 0, 10)])
+def test_a_late_input_is_named(late: Description | None) -> None:
+    with pytest.raises(FirnlineError, match=r"INPUT_NOT_READY.*'stage' needs 10 of b"):
+        check_inputs(STAGE, SCHEDULE, {"a": Description(0, 0, 50), "b": late}, Epoch(10, 20))
+
+
+def test_an_input_that_was_consolidated_past_the_epoch_is_refused() -> None:
+    with pytest.raises(FirnlineError, match="EPOCH_COMPACTED"):
+        check_inputs(STAGE, SCHEDULE, {"a": Description(0, 30, 50), "b": Description(0, 0, 50)}, Epoch(10, 20))
