@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
@@ -71,8 +72,8 @@ class Settings(BaseSettings):
                 "root": root,
                 "work": work,
                 "warehouse": draft.warehouse or f"file://{work / 'warehouse'}",
-                "catalog_uri": draft.catalog_uri or f"sqlite:///{work / 'catalog.db'}",
-                "ledger_uri": draft.ledger_uri or f"sqlite:///{work / 'ledger.db'}",
+                "catalog_uri": draft.catalog_uri or _sqlite(work / "catalog.db"),
+                "ledger_uri": draft.ledger_uri or _sqlite(work / "ledger.db"),
                 "roots": tuple((root / folder).resolve() for folder in draft.roots),
             }
         )
@@ -86,6 +87,11 @@ class Settings(BaseSettings):
     def airflow_home(self) -> Path:
         """Airflow's home of this project."""
         return self.work / "airflow"
+
+
+def _sqlite(path: Path) -> str:
+    """SQLAlchemy reads %XX in a path as one character."""
+    return f"sqlite:///{quote(str(path))}"
 
 
 def _told(error: ValueError) -> str:

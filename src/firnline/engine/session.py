@@ -47,14 +47,9 @@ def opened(settings: Settings, name: str) -> Iterator[SparkSession]:
     gateway = launch_gateway(  # type: ignore[no-untyped-call]
         _conf(launch_conf(settings))
     )
-    os.environ["SPARK_CONNECT_AUTHENTICATE_TOKEN"] = token
-    try:
-        master = {} if given else {"spark.master": settings.spark_master}
-        context = SparkContext(
-            gateway=gateway, conf=_conf({**launch_conf(settings), **master, **_session_conf(settings, name, token)})
-        )
-    finally:
-        del os.environ["SPARK_CONNECT_AUTHENTICATE_TOKEN"]
+    master = {} if given else {"spark.master": settings.spark_master}
+    conf = {**launch_conf(settings), **master, **_session_conf(settings, name, token)}
+    context = SparkContext(gateway=gateway, conf=_conf(conf))
     context.setLogLevel("ERROR")
     jvm: Any = context._jvm
     port = getattr(jvm.org.apache.spark.sql.connect.service, "SparkConnectService$").__getattr__("MODULE$").localPort()

@@ -1,0 +1,49 @@
+"""The Connect endpoint of a driver is open to nobody else, and nothing secret is on a command line."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import grpc
+import pytest
+from pyspark.sql.connect.proto import AnalyzePlanRequest, SparkConnectServiceStub
+from pyspark.sql.connect.session import SparkSession
+
+from firnline.engine.pinned import PINNED
+
+
+def version_request() -> AnalyzePlanRequest:
+    request = AnalyzePlanRequest(session_id="00000000-0000-0000-0000-000000000001")
+    request.user_context.user_id = "somebody"
+    request.spark_version.SetInParent()
+    return request
+
+
+def endpoint(spark: SparkSession) -> str:
+    return str(spark.client._builder.endpoint)
+
+
+@pytest.mark.parametrize("header", [(), (("authorization", "Bearer wrong"),)])
+def test_a_client_without_the_token_is_refused(spark: SparkSession, header: tuple[tuple[str, str], ...]) -> None:
+    with grpc.insecure_channel(endpoint(spark)) as channel, pytest.raises(grpc.RpcError) as caught:
+        SparkConnectServiceStub(channel).AnalyzePlan(version_request(), metadata=header, timeout=20)
+    assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_the_endpoint_listens_on_the_loopback_only(spark: SparkSession) -> None:
+    port = int(endpoint(spark).rpartition(":")[2])
+    lines = [line for name in ("tcp", "tcp6") for line in Path("/proc/net", name).read_text().splitlines()]
+    listening = [line.split()[1] for line in lines]
+    addresses = {entry.partition(":")[0] for entry in listening if entry.endswith(f":{port:04X}")}
+    assert addresses <= {"0100007F", "0000000000000000FFFF00000100007F"}
+
+
+def test_the_token_is_on_no_command_line(spark: SparkSession) -> None:
+    token = spark.client._builder.token
+    assert token
+    assert token not in subprocess.run(["ps", "-eo", "args", "ww"], capture_output=True, text=True, check=True).stdout
+
+
+def test_sessions_are_pinned(spark: SparkSession) -> None:
+    assert {name: spark.conf.get(name) for name in PINNED} == PINNED
