@@ -5,7 +5,7 @@
 FIRNLINE := -e .
 include src/firnline/template/firnline.mk
 
-.PHONY: demo up check test nightly format lock clean
+.PHONY: demo up check postgresql test nightly format lock clean
 
 demo: setup ## Run the AMPLab pipeline, three epochs, through Airflow
 	@$(BIN)/firnline demo amplab
@@ -20,7 +20,14 @@ check: .venv/.ready ## Format, lint, types, import layers and the tests without 
 	@echo "· tests without a JVM" && $(BIN)/pytest -q -m "not spark and not airflow and not nightly" $(wildcard tests/unit tests/property)
 	@echo "· examples in the model's documentation" && $(BIN)/pytest -q --doctest-modules src/firnline/model src/firnline/errors.py
 
-test: setup check ## Set up, then everything there is: check, and the tests on real Spark, Iceberg and Airflow
+# For the tests only: a server binary, started and stopped by the tests themselves.
+postgresql:
+	@ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 || command -v initdb > /dev/null || { echo "· PostgreSQL, for the tests"; \
+	 [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && export DEBIAN_FRONTEND=noninteractive && apt-get -qq update > /dev/null && \
+	 apt-get -qq install -y --no-install-recommends postgresql > /dev/null 2>&1; } || { \
+	 echo "The tests need PostgreSQL's server: install the package postgresql, then run this again." >&2; exit 1; }
+
+test: setup postgresql check ## Set up, then everything there is: check, and the tests on real Spark, Iceberg and Airflow
 	@echo "· tests on the real thing" && $(BIN)/pytest -q --ignore=tests/unit tests
 
 nightly: test ## Test, then the tests too long for every change

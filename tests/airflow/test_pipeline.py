@@ -15,6 +15,7 @@ import pytest
 from firnline.airflow.api import FINISHED, Run, Task
 from firnline.airflow.following import Step, TaskFailedError, follow, request
 from firnline.airflow.server import Server
+from firnline.model.epoch import Epoch
 from firnline.runtime import show
 from firnline.runtime.project import Project
 from tests.airflow.conftest import processes_of, until
@@ -27,21 +28,18 @@ PATIENCE = 500
 
 
 @pytest.fixture(scope="module")
-def dispatched(server: Server) -> int:
-    """All is asked for at once, so that no core is idle: the backfill's id. Epochs of ``race`` start together, backwards."""
-    backfill = server.api.backfill("race", day(1), day(3), backwards=True, max_active_runs=3)
-    for dag in ("amplab", "race", "broken", "slow"):
-        server.api.unpause(dag)
-    return backfill
-
-
-@pytest.fixture(scope="module")
-def steps(project: Project, server: Server, dispatched: int) -> tuple[Step, ...]:
+def steps(project: Project, server: Server) -> tuple[Step, ...]:
     """The pipeline's three epochs, as the schedule runs them."""
     graph = project.graph("amplab")
-    epochs = list(graph.schedule.epochs(graph.schedule.start, graph.schedule.point("2026-01-04")))
-    *_, last = follow(server, graph, epochs)
+    server.api.unpause("amplab")
+    *_, last = follow(server, graph, epochs_of(project, "amplab"))
     return last
+
+
+def epochs_of(project: Project, pipeline: str) -> list[Epoch]:
+    schedule = project.graph(pipeline).schedule
+    assert schedule.end is not None
+    return list(schedule.epochs(schedule.start, schedule.end))
 
 
 def day(number: int) -> datetime:
@@ -70,23 +68,11 @@ def task(server: Server, dag: str, run: str, name: str) -> Task:
     return next(task for task in server.api.tasks(dag, run) if task.id == name)
 
 
-def test_a_task_marked_as_failed_ends_its_driver(project: Project, server: Server, dispatched: int) -> None:
-    def drivers() -> list[str]:
-        return [line for line in processes_of(project.settings.airflow_home).values() if "advance.py slow readings" in line]
-
-    server.wait("the driver", lambda: len(drivers()) >= 2, 120)  # the JVM, and the Python below it
-    run = server.api.runs("slow")[0]
-    server.api.fail("slow", run.id, "readings")
-    until(lambda: not drivers(), 30)
-
-
-def test_a_failing_stage_is_told_with_code_epoch_file_and_line_and_not_tried_again(
-    project: Project, server: Server, dispatched: int
-) -> None:
-    server.wait("the run", lambda: any(run.state == "failed" for run in server.api.runs("broken")), PATIENCE)
-    graph = project.graph("broken")
+def test_a_failing_stage_is_told_with_code_epoch_file_and_line_and_not_tried_again(project: Project, server: Server) -> None:
+    server.api.unpause("slow")  # for the next test: its driver starts meanwhile
+    server.api.unpause("broken")
     with pytest.raises(TaskFailedError) as failure:
-        list(follow(server, graph, list(graph.schedule.epochs(graph.schedule.start, graph.schedule.point("2026-01-02")))))
+        list(follow(server, project.graph("broken"), epochs_of(project, "broken")))
     assert failure.value.code == "STAGE_FAILED"
     assert "readings at 2026-01-01: STAGE_FAILED: " in str(failure.value)
     assert "the thermometer is broken" in str(failure.value)
@@ -94,6 +80,29 @@ def test_a_failing_stage_is_told_with_code_epoch_file_and_line_and_not_tried_aga
     run = server.api.runs("broken")[0]
     assert task(server, "broken", run.id, "readings").attempt == 1
     assert task(server, "broken", run.id, "complete").state == "upstream_failed"
+
+
+def test_a_task_marked_as_failed_ends_its_driver(project: Project, server: Server) -> None:
+    def drivers() -> list[str]:
+        return [line for line in processes_of(project.settings.airflow_home).values() if "advance.py slow readings" in line]
+
+    server.api.unpause("slow")
+    server.wait("the driver", lambda: len(drivers()) >= 2, PATIENCE)  # the JVM, and the Python below it
+    server.api.fail("slow", server.api.runs("slow")[0].id, "readings")
+    until(lambda: not drivers(), 60)
+
+
+def test_runs_at_once_and_backwards_on_an_empty_log_publish_every_epoch_once(project: Project, server: Server) -> None:
+    backfill = server.api.backfill("race", day(1), day(3), backwards=True, max_active_runs=3)
+    server.api.unpause("race")
+    server.wait("the backfill", lambda: server.api.is_backfilled(backfill), PATIENCE)
+    assert {run.state for run in server.api.runs("race")} == {"success"}
+    for publishes in history(project, "race").values():
+        assert [lower for lower, _, _ in publishes] == [epoch.lower for epoch in epochs_of(project, "race")]
+    for epoch in EPOCHS:
+        pages = expected("rankings", epoch)
+        assert rows(project, "race", "rankings", epoch) == pages
+        assert rows(project, "race", "pages_by_rank", epoch) == comparable(list(Counter(page[1] for page in pages).items()))
 
 
 def test_every_epoch_is_one_scheduled_run(server: Server, steps: tuple[Step, ...]) -> None:
@@ -119,19 +128,6 @@ def test_nothing_secret_is_on_the_command_line_of_spark(server: Server, steps: t
     command = next(line for line in server.api.log("amplab", run.id, "rankings", 1) if line.startswith("Spark-Submit cmd: "))
     assert "--master local" in command
     assert not [word for word in ("token", "password", "secret", "jwt", "fernet", "sqlite:") if word in command.lower()]
-
-
-def test_runs_at_once_and_backwards_on_an_empty_log_publish_every_epoch_once(
-    project: Project, server: Server, dispatched: int
-) -> None:
-    server.wait("the backfill", lambda: server.api.is_backfilled(dispatched), PATIENCE)
-    assert {run.state for run in server.api.runs("race")} == {"success"}
-    for publishes in history(project, "race").values():
-        assert [lower for lower, _, _ in publishes] == [point(project, epoch) for epoch in EPOCHS]
-    for epoch in EPOCHS:
-        pages = expected("rankings", epoch)
-        assert rows(project, "race", "rankings", epoch) == pages
-        assert rows(project, "race", "pages_by_rank", epoch) == comparable(list(Counter(page[1] for page in pages).items()))
 
 
 def test_a_backwards_backfill_over_finished_epochs_changes_nothing(
@@ -187,7 +183,7 @@ def test_runs_that_name_no_epoch_are_refused_with_a_code(project: Project, serve
 
 def test_a_lost_run_record_is_asked_for_again(project: Project, server: Server, steps: tuple[Step, ...]) -> None:
     graph = project.graph("amplab")
-    epochs = list(graph.schedule.epochs(graph.schedule.start, graph.schedule.point("2026-01-04")))
+    epochs = epochs_of(project, "amplab")
     before = history(project, "amplab")
     server.api.forget("amplab", next(run.id for run in server.api.runs("amplab") if run.lower == day(1)))
     request(server, graph, epochs[:1])
@@ -215,7 +211,3 @@ def test_a_demo_of_finished_epochs_starts_no_airflow(
     assert len(document["changes"]) == len(EPOCHS) * len(COLLECTIONS)
     top = comparable([tuple(row.values()) for row in document["rows"]])
     assert [row[0] for row in top] == [row[0] for row in expected("top_sources", "2026-01-03")]
-
-
-def point(project: Project, epoch: str) -> int:
-    return project.graph("amplab").schedule.point(epoch)

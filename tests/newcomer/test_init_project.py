@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -43,3 +44,20 @@ def test_the_tests_of_a_new_project_pass(tmp_path: Path) -> None:
     (shop / ".firnline" / "jars").symlink_to(Settings.load(ROOT).jars)
     assert "10 passed" in command(shop, "make", "--old-file=.venv/.ready", "test")
     assert not list((shop / ".firnline").glob("*.db")), "a test must not touch the project's own tables"
+
+
+def test_the_wheel_makes_the_same_project_as_the_checkout(tmp_path: Path) -> None:
+    command(ROOT, sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path))
+    installed = tmp_path / "installed"
+    zipfile.ZipFile(next(tmp_path.glob("*.whl"))).extractall(installed)
+    made = {}
+    for name, origin in (("wheel", installed), ("checkout", ROOT / "src")):
+        (tmp_path / name).mkdir()
+        start = f"import sys; sys.path.insert(0, {str(origin)!r}); from firnline.cli import main; main()"
+        command(tmp_path / name, sys.executable, "-c", start, "init", "shop")
+        shop = tmp_path / name / "shop"
+        made[name] = {path.relative_to(shop): path.read_text() for path in shop.rglob("*") if path.is_file()}
+    assert made["wheel"].keys() == made["checkout"].keys()
+    assert "FIRNLINE ?= firnline==" in made["wheel"][Path("Makefile")]
+    differing = {path.name for path, text in made["wheel"].items() if text != made["checkout"][path]}
+    assert differing <= {"Makefile", "README.md"}

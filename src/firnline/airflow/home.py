@@ -20,7 +20,8 @@ from firnline.errors import FirnlineError
 from firnline.settings import Settings
 
 USER = "admin"
-PARALLELISM = 4
+PARALLELISM = min(4, max(2, os.cpu_count() or 2))
+"""Tasks at once. A task is a Spark driver that wants all cores: more of them would only make each one later."""
 
 CONNECT_ARGS = {"timeout": 60}
 """Airflow's components share one SQLite file: whoever finds it locked waits, instead of failing after five seconds."""
@@ -116,7 +117,7 @@ class Home:
             "scheduler.task_instance_heartbeat_timeout": 60,
             "workers.min_heartbeat_interval": 2,  # also how long a worker lingers after its task
             "workers.execution_api_timeout": 30,  # the api-server's first answer takes longer than five seconds on a busy machine
-            "dag_processor.min_file_process_interval": 10,
+            "dag_processor.min_file_process_interval": 30,  # a DAG file that changed is parsed at the next refresh
             "dag_processor.refresh_interval": 5,
             "dag_processor.parsing_processes": 1,
             "dag_processor.dag_file_processor_timeout": 180,

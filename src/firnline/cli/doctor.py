@@ -25,10 +25,6 @@ def doctor(mend: Mend = False, json: Json = False) -> None:
         project = Finding(True, str(settings.root))
     except FirnlineError as error:
         project = Finding(False, f"{error.code}: {error.what}", error.todo)
-    except ValueError as error:
-        project = Finding(
-            False, f"settings: {error}", "Correct firnline.toml or the environment; docs/reference.md lists all settings."
-        )
     found = [("project", project), *examine(settings, mend=mend, tell=lambda what: errors.print(what, markup=False))]
     wrong = [(name, finding) for name, finding in found if not finding.ok]
     if json:
