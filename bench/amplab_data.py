@@ -1,4 +1,4 @@
-"""Landing files for the AMPLab pipeline: rankings (with later changes) and user visits, one folder per day, the same for every run.
+"""Landing files for the AMPLab pipeline: rankings (with later changes) and user visits, a folder per day, always the same.
 
 Usage: python bench/amplab_data.py FOLDER [--pages 200] [--visits 1000] [--days 3]
 """
@@ -11,6 +11,8 @@ import random
 from datetime import date, timedelta
 from pathlib import Path
 
+VISIT = ("visit_id", "source_ip", "dest_url", "visit_date", "ad_revenue")
+VISIT += ("user_agent", "country_code", "language_code", "search_word", "duration")
 WORDS = ("glacier", "snow", "névé", "ice, blue", 'the "firn"', "Gletscher", "雪", "crevasse")
 COUNTRIES = ("CHE", "NOR", "ISL", "CAN", "NPL", "")
 
@@ -55,9 +57,7 @@ def write_visits(path: Path, chance: random.Random, urls: list[str], visits: int
     """Visits of 1979 to 1981, some late, two records malformed."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n", escapechar="\\", doublequote=False)
-        writer.writerow(
-            "visit_id source_ip dest_url visit_date ad_revenue user_agent country_code language_code search_word duration".split()
-        )
+        writer.writerow(VISIT)
         for number in range(visits):
             moment = date(1979, 7, 1) + timedelta(days=chance.randrange(900))
             ip = f"10.{day}.{chance.randrange(4)}.{int(chance.paretovariate(1.2)) % 250}"

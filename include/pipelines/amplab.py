@@ -24,8 +24,8 @@ def user_visits(epoch):
     return epoch.files(
         f"{LANDING}/user_visits.csv",
         format="csv",
-        schema="visit_id string, source_ip string, dest_url string, visit_date date, ad_revenue decimal(12,4), user_agent string, "
-        "country_code string, language_code string, search_word string, duration int",
+        schema="visit_id string, source_ip string, dest_url string, visit_date date, ad_revenue decimal(12,4), "
+        "user_agent string, country_code string, language_code string, search_word string, duration int",
     )
 
 

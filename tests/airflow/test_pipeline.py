@@ -74,7 +74,7 @@ def test_a_failing_stage_is_told_with_code_epoch_file_and_line_and_not_tried_aga
     with pytest.raises(TaskFailedError) as failure:
         list(follow(server, project.graph("broken"), epochs_of(project, "broken")))
     assert failure.value.code == "STAGE_FAILED"
-    assert "readings at 2026-01-01: STAGE_FAILED: " in str(failure.value)
+    assert "STAGE_FAILED: source 'readings' at 2026-01-01: " in str(failure.value)
     assert "the thermometer is broken" in str(failure.value)
     assert "include/pipelines/broken.py:9" in str(failure.value)
     run = server.api.runs("broken")[0]
@@ -93,7 +93,7 @@ def test_a_task_marked_as_failed_ends_its_driver(project: Project, server: Serve
 
 
 def test_runs_at_once_and_backwards_on_an_empty_log_publish_every_epoch_once(project: Project, server: Server) -> None:
-    backfill = server.api.backfill("race", day(1), day(3), backwards=True, max_active_runs=3)
+    backfill = server.api.backfill("race", day(1), day(3), backwards=True, max_active_runs=2)
     server.api.unpause("race")
     server.wait("the backfill", lambda: server.api.is_backfilled(backfill), PATIENCE)
     assert {run.state for run in server.api.runs("race")} == {"success"}

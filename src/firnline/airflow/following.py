@@ -35,7 +35,7 @@ class TaskFailedError(FirnlineError):
 
     def __init__(self, epoch: str, task: str, log: Sequence[str]) -> None:
         raised = [line.removeprefix(prefix) for line in log for prefix in _RAISED if line.startswith(prefix)]
-        text = raised[-1] if raised else "\n".join(log[-15:])
+        text = raised[0] if raised else "\n".join(log[-15:])
         found = _CODED.search(text)
         files = [line for line in log if line.endswith(".log")]
         super().__init__(

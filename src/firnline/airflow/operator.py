@@ -70,7 +70,7 @@ class AdvanceOperator(SparkSubmitOperator):
                 self.log.info("kept: the log already holds %s through %s", self.collection, label)
                 return "kept"
         except FirnlineError as error:
-            raise _told(self, subject, str(error), error.retryable) from error
+            raise _told(self, subject, str(error), error.retryable) from None
         return self._submit(context, project.settings, subject)
 
     def on_kill(self) -> None:
@@ -93,11 +93,11 @@ class AdvanceOperator(SparkSubmitOperator):
             self.env_vars = {**driver_environment(settings, master), **(self.env_vars or {})}
             try:
                 super().execute(context)
-            except AirflowException as failure:
+            except AirflowException:
                 error = _read(report).get("error")
                 if not error:
                     raise
-                raise _told(self, subject, _sentence(error), bool(error["retryable"])) from failure
+                raise _told(self, "", _sentence(error), bool(error["retryable"])) from None  # it names collection and epoch
             found = _read(report)
         if not found:
             raise AirflowException(f"{subject}: the Spark driver ended without a report")
@@ -135,7 +135,7 @@ class CompleteOperator(BaseOperator):
             subject = f"{self.pipeline} at {label}"
             complete(project, graph, epoch)
         except FirnlineError as error:
-            raise _told(self, subject, str(error), error.retryable) from error
+            raise _told(self, subject, str(error), error.retryable) from None
         self.log.info("complete: all collections of %s hold %s", self.pipeline, label)
 
 
@@ -211,6 +211,6 @@ def _sentence(error: dict[str, Any]) -> str:
 
 def _told(task: BaseOperator, subject: str, message: str, retryable: bool) -> AirflowException:
     """The error as Airflow's own, after saying it in the task's log, where a traceback would drown it."""
-    text = f"{subject}: {message}"
+    text = f"{subject}: {message}" if subject else message
     task.log.error(text)
     return AirflowException(text) if retryable else AirflowFailException(text)

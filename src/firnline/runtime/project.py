@@ -175,7 +175,7 @@ def _ship_by_value() -> None:
     """Let functions of the project travel to Python workers whole: those have no copy of the project to import them from."""
     from pyspark.cloudpickle import register_pickle_by_value
 
-    register_pickle_by_value(sys.modules[_PACKAGE])
+    register_pickle_by_value(sys.modules[_PACKAGE])  # type: ignore[no-untyped-call]
 
 
 def _shape(keys: tuple[str, ...], partition_by: tuple[str, ...]) -> dict[str, str]:
