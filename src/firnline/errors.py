@@ -57,6 +57,7 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "STAGE_FAILED": Code("Correct the function at the line shown, then run the epoch again."),
         "NOT_A_DATAFRAME": Code("Return a DataFrame made from the function's own arguments."),
         "WRONG_COLUMNS": Code("Return the columns the collection was created with, its keys among them."),
+        "PLACEMENT_CHANGED": Code("Put partition_by and parts back to what they were: the rows of a log stay in their parts."),
         "UNSUPPORTED_TYPE": Code("Cast the column to a type that Iceberg v2 can keep."),
         "KEY_NOT_UNIQUE": Code("Make the keys identify each row, or choose other keys."),
         "NEGATIVE_WEIGHT": Code("Remove only rows that are there: a removed row must equal the stored one in every column."),
@@ -72,6 +73,7 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "COMMIT_CONTENDED": Code("Nothing: other writers kept winning; a retry goes on from the log.", retryable=True),
         "CATALOG_UNAVAILABLE": Code("Check that the catalog database can be reached and is not locked.", retryable=True),
         "LEDGER_UNAVAILABLE": Code("Check that the ledger database can be reached, written and is not locked.", retryable=True),
+        "LOG_UNREADABLE": Code("Check that the warehouse can be reached; bring a missing metadata file back from a copy."),
         "PREREQUISITE": Code("Run 'firnline doctor': it says how to mend each prerequisite."),
     }
 )

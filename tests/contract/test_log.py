@@ -32,7 +32,7 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
 @pytest.fixture
 def log(catalog: Catalog) -> Log:
     made = Log(catalog, "web", "visits")
-    made.create(pa.schema([("k", pa.string())]), ("k",), 0)
+    made.create(pa.schema([("k", pa.string())]), ("k",), 0, {})
     return made
 
 
@@ -52,8 +52,28 @@ def test_a_new_log_ends_at_its_start(log: Log) -> None:
 
 
 def test_creating_twice_keeps_the_first(log: Log) -> None:
-    again = log.create(pa.schema([("other", pa.int64())]), ("other",), 5)
+    again = log.create(pa.schema([("other", pa.int64())]), ("other",), 5, {})
     assert [field.name for field in again.schema().fields] == ["k", "_epoch", "_diff", "_part"]
+
+
+def test_a_log_that_never_held_an_epoch_can_be_made_anew(log: Log) -> None:
+    again = log.recreate(pa.schema([("other", pa.int64())]), ("other",), 0, {})
+    assert "other" in [field.name for field in again.schema().fields]
+
+
+def test_a_log_that_holds_an_epoch_is_never_made_anew(log: Log) -> None:
+    stale = log.load()
+    assert stale is not None
+    log.publish(0, attempt(0, 10, "a"), None)
+    with pytest.raises(FirnlineError, match="GENERATION_CHANGED"):
+        log.recreate(pa.schema([("other", pa.int64())]), ("other",), 0, {})
+    assert not log._catalog.forget(stale), "not even by someone who looked before the publish"
+    assert uppers(log) == [10]
+
+
+def test_a_publish_of_staging_that_is_gone_is_refused(log: Log) -> None:
+    assert log.publish(0, attempt(0, 10, "a"), 12345) is Verdict.MOVED
+    assert uppers(log) == []
 
 
 def test_epochs_follow_one_another(log: Log) -> None:

@@ -10,7 +10,7 @@ from firnline.cli.output import errors, print_json
 from firnline.errors import FirnlineError
 
 app = typer.Typer(
-    help="Ordinary PySpark in; incremental, rewindable, self-healing Iceberg tables out.",
+    help="Epoch pipelines: Airflow orchestrates, Spark computes, Iceberg keeps.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

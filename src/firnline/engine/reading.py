@@ -28,6 +28,15 @@ _RECORD = "_firnline_record"
 _FILE = "_firnline_file"
 
 
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """Records set aside, as (reason, file, record), and how many of how many they are."""
+
+    records: DataFrame
+    count: int
+    of: int
+
+
 @dataclass(slots=True)
 class SourceEpoch:
     """The epoch that a source is asked for.
@@ -75,11 +84,11 @@ class SourceEpoch:
             return self._parquet(paths, wanted, options)
         return self._text(paths, format, wanted, options)
 
-    def malformed(self) -> tuple[DataFrame, int, int] | None:
-        """The malformed records of the text files read so far, their number and that of all records; None if there are none."""
+    def malformed(self) -> Malformed | None:
+        """The malformed records of the text files read so far; None if there are none."""
         counts = [read.agg(F.count(_RECORD), F.count(F.lit(1))).collect()[0] for read in self._read]
         bad, total = (sum(row[position] for row in counts) for position in (0, 1))
-        return (reduce(DataFrame.unionAll, self._malformed), bad, total) if bad else None
+        return Malformed(reduce(DataFrame.unionAll, self._malformed), bad, total) if bad else None
 
     def close(self) -> None:
         """Let go of what was kept while the epoch was read."""

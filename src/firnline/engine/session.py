@@ -77,6 +77,7 @@ def _session_conf(settings: Settings, name: str, token: str) -> dict[str, str]:
         "spark.connect.grpc.binding.address": _ADDRESS,
         "spark.connect.grpc.binding.port": "0",
         "spark.connect.authenticate.token": token,
+        "spark.sql.warehouse.dir": str(settings.work / "spark-warehouse"),
         "spark.sql.shuffle.partitions": str(settings.spark_shuffle_partitions),
         catalog: "org.apache.iceberg.spark.SparkCatalog",
         f"{catalog}.type": "jdbc",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 from croniter import croniter
 
@@ -127,8 +128,17 @@ class Schedule:
             yield Epoch(lower, upto)
             lower = upto
 
+    def count(self, lower: int, upper: int) -> int:
+        """How many epochs ``epochs`` would yield."""
+        return _count(self, lower, upper)
+
     def _after(self, point: int) -> int:
         return to_micros(croniter(self.rule, to_datetime(point)).get_next(datetime))
+
+
+@cache
+def _count(schedule: Schedule, lower: int, upper: int) -> int:
+    return sum(1 for _ in schedule.epochs(lower, upper))
 
 
 def _point(text: object, timed: bool) -> int:

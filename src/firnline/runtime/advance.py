@@ -56,7 +56,7 @@ def is_kept(project: Project, graph: Graph, collection: str, epoch: Epoch) -> bo
     if head is None or head.description.upper < epoch.upper:
         return False
     if head.fingerprint != graph.fingerprints[collection]:
-        _logger.warning("%s.%s was made by other code than today's; new epochs use today's", graph.name, collection)
+        _logger.info("%s.%s was made by other code than today's; new epochs use today's", graph.name, collection)
     return True
 
 

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, QueryContextType
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from firnline.engine.hashing import digest_columns
-from firnline.errors import FirnlineError
+from firnline.errors import FirnlineError, Location
 from firnline.model.declaration import Collection
 from firnline.model.names import DIFF, is_reserved, quoted
 from firnline.runtime.project import user_line
@@ -45,7 +45,7 @@ def told(collection: Collection, label: str, root: Path) -> Iterator[None]:
         where = error.where or user_line(error, root) or collection.where
         raise FirnlineError(error.code, f"{collection.kind} {collection.name!r} at {label}: {error.what}", where) from error
     except Exception as error:
-        where = user_line(error, root) or collection.where
+        where = _line(error, root) or collection.where
         code, text = _read(error)
         what = f"{collection.kind} {collection.name!r} at {label}: {type(error).__name__}: {text}"
         raise FirnlineError(code, what, where) from error
@@ -77,14 +77,14 @@ def checked(frame: object, collection: Collection) -> DataFrame:
     return frame.withColumn(DIFF, weight)
 
 
-def check_schema(found: StructType, stored: StructType, collection: Collection) -> None:
-    """Refuse columns that differ from those the collection was created with."""
+def difference_of(found: StructType, stored: StructType) -> str | None:
+    """How columns differ from those that a collection was created with; None if they do not."""
     now, before = (_shape(schema) for schema in (found, stored))
-    if now != before:
-        lines = [f"{name} {kind}" for name, kind in sorted(now.items() - before.items())]
-        gone = [f"{name} {kind}" for name, kind in sorted(before.items() - now.items())]
-        text = f"it returned {', '.join(lines) or 'fewer columns'} where the collection has {', '.join(gone) or 'none'}"
-        raise FirnlineError("WRONG_COLUMNS", text, collection.where)
+    if now == before:
+        return None
+    new = [f"{name} {kind}" for name, kind in sorted(now.items() - before.items())]
+    gone = [f"{name} {kind}" for name, kind in sorted(before.items() - now.items())]
+    return f"it returned {', '.join(new) or 'fewer columns'} where the collection has {', '.join(gone) or 'none'}"
 
 
 def in_order(frame: DataFrame, names: Sequence[str]) -> DataFrame:
@@ -104,11 +104,25 @@ def _read(error: Exception) -> tuple[str, str]:
     text = _shortened(whole.split("\n\nJVM stacktrace")[0])
     for part, code in _MESSAGES.items():
         if part in whole:
-            cause = whole[whole.index(part) :].split("\n\tat ")[0]
-            return code, text if part in text else f"{text} {_shortened(' '.join(cause.split()))}"
+            at = whole.index(part)
+            cause = whole[whole.rfind("\n", 0, at) + 1 :].split("\n\tat ")[0]
+            return code, _shortened(" ".join(cause.split()).removeprefix("Caused by: "))
     condition = (error.getCondition() or "") if isinstance(error, PySparkException) else ""
     known = [code for beginning, code in _CONDITIONS.items() if condition.startswith(beginning)]
     return known[0] if known else "STAGE_FAILED", text
+
+
+def _line(error: Exception, root: Path) -> Location | None:
+    """The user's line: where the error passed through the project's code, or where Spark says that the expression was written."""
+    passed = user_line(error, root)
+    if passed is not None or not isinstance(error, PySparkException):
+        return passed
+    for context in error.getQueryContext():
+        if context.contextType() is QueryContextType.DataFrame:
+            file, _, line = context.callSite().rpartition(":")
+            if line.isdigit() and Path(file).is_relative_to(root):
+                return Location(file, int(line))
+    return None
 
 
 def _shortened(text: str, most: int = 600) -> str:

@@ -38,7 +38,7 @@ JAVA_PACKAGES = ("openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-
 FREE_NEEDED = 2 * 1024**3
 
 ONLINE = "Check the network, then run this again."
-REINSTALL = "Run 'make setup', or with pip: pip install --require-hashes -r requirements.lock."
+REINSTALL = "Run 'make setup', or with pip: pip install --no-deps --require-hashes -r requirements.lock."
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -144,13 +145,21 @@ class Project:
     def _state(self) -> str:
         """A hash of all that a graph and its fingerprints are made from."""
         state = hashlib.sha256(sys.version.encode())
-        for path in sorted((self.settings.root / _PACKAGE).rglob("*.py")):
+        for path in self._code():
             state.update(str(path).encode() + b"\0" + path.read_bytes())
         ours = Path(__file__).parent.parent
         for path in (*sorted((ours / "model").glob("*.py")), ours / "engine" / "pinned.py", Path(__file__)):
             state.update(path.read_bytes())
         state.update(str(os.stat(sysconfig.get_path("purelib")).st_mtime_ns).encode())
         return state.hexdigest()[:16]
+
+    def _code(self) -> Iterator[Path]:
+        """The project's own Python files: all below its root, but for hidden folders (environment, work folder, git)."""
+        for folder, inner, files in os.walk(self.settings.root):
+            inner[:] = sorted(
+                name for name in inner if not name.startswith((".", "__")) and Path(folder, name) != self.settings.work
+            )
+            yield from (Path(folder, name) for name in sorted(files) if name.endswith(".py"))
 
     def _compile(self, name: str) -> dict[str, object]:
         done = subprocess.run(

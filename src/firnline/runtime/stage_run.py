@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from pyspark.sql import DataFrame
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from firnline.engine import staging
-from firnline.engine.frames import frame_of, relation_of, state, table_name, weighted_state
-from firnline.engine.reading import SourceEpoch
-from firnline.engine.staging import Column
+from firnline.engine.frames import relation_of, state, table_name, weighted_state
+from firnline.engine.reading import Malformed, SourceEpoch
 from firnline.errors import FirnlineError
 from firnline.incremental.full import difference
 from firnline.incremental.relation import consolidated
@@ -25,10 +21,11 @@ from firnline.model.description import Verdict
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
 from firnline.model.names import BOOKKEEPING, DIFF, QUARANTINE
-from firnline.runtime.evaluation import check_schema, checked, in_order, told
+from firnline.runtime.evaluation import checked, in_order, told
 from firnline.runtime.project import Declared, Project
-from firnline.tables.log import Head, Log, field_ids, head_of
-from firnline.tables.sidecar import Input, Sidecar
+from firnline.runtime.writing import Destination, Placement, Staged
+from firnline.tables.log import Head
+from firnline.tables.sidecar import Input
 
 
 @dataclass(frozen=True)
@@ -57,17 +54,25 @@ class StageRun:
         given = SourceEpoch.of(self.session, self.project.settings, self.declared.graph.schedule, self.epoch)
         with told(self.collection, given.label, self.project.settings.root):
             try:
-                frame = checked(self._called(given, inputs), self.collection)
-                malformed = self._quarantine(given, began)
-                names = [name for name in frame.columns if name != DIFF]
-                log = self._log(self.collection.name, StructType([frame.schema[name] for name in names]), self.collection.keys)
-                lineage = {
-                    name: Input(head.description.generation, self.epoch.upper, head.snapshot) for name, head in inputs.items()
-                }
-                verdict, digest = log.write(self._delta(frame, log), generation, lineage, began, self.attempt)
-                return Published(verdict, digest, malformed)
+                return self._published(given, generation, inputs, began)
             finally:
                 given.close()
+
+    def _published(self, given: SourceEpoch, generation: int, inputs: Mapping[str, Head], began: float) -> Published:
+        frame = checked(self._called(given, inputs), self.collection)
+        malformed = self._malformed(given)
+        columns = StructType([field for field in frame.schema.fields if field.name != DIFF])
+        placement = Placement(self.collection.keys, self.collection.partition_by, self.collection.parts)
+        destination = self._destination(self.collection.name, columns, placement)
+        staged = destination.stage(self._delta(frame, destination), self.epoch, generation, self.attempt)
+        if isinstance(staged, Verdict):
+            return Published(staged, Digest(), 0)
+        if malformed is not None:
+            self._quarantine(malformed, began)
+        lineage = {name: Input(head.description.generation, self.epoch.upper, head.snapshot) for name, head in inputs.items()}
+        seconds = time.monotonic() - began
+        verdict = destination.publish(staged, self.epoch, generation, self._fingerprint, lineage, seconds)
+        return Published(verdict, sum(staged.digests.values(), Digest()), malformed.count if malformed else 0)
 
     def _called(self, given: SourceEpoch, inputs: Mapping[str, Head]) -> object:
         function = self.declared.functions[self.collection.name]
@@ -82,93 +87,45 @@ class StageRun:
         columns = [column for column in self.session.table(table).columns if column not in BOOKKEEPING]
         return state(self.session, table, head.snapshot, self.epoch.upper, columns)
 
-    def _delta(self, frame: DataFrame, log: _Writer) -> Relation:
+    def _delta(self, frame: DataFrame, destination: Destination) -> Relation:
         """The weighted rows by which the epoch changes the collection."""
-        names = [column.name for column in log.columns]
+        names = destination.names
         if self.collection.kind == "source":
             return consolidated(relation_of(in_order(frame, [*names, DIFF])), names)
         before = None
-        if log.head.snapshot is not None:
-            before = weighted_state(self.session, log.table, log.head.snapshot, self.epoch.lower, names)
+        if destination.head.snapshot is not None:
+            before = weighted_state(self.session, destination.table, destination.head.snapshot, self.epoch.lower, names)
         return difference(relation_of(in_order(frame, names)), relation_of(before) if before else None, names)
 
-    def _quarantine(self, given: SourceEpoch, began: float) -> int:
-        """Keep the malformed records, or fail if there are too many of them; their number."""
+    def _malformed(self, given: SourceEpoch) -> Malformed | None:
+        """The malformed records of the files that were read, unless there are too many of them."""
         found = given.malformed()
-        if found is None:
-            return 0
-        records, bad, total = found
         limit = self.project.settings.quarantine_fraction
-        if bad > limit * total:
-            first = records.limit(1).collect()[0]
-            example = f"in {first['file']}: {first['reason']}"
+        if found is not None and found.count > limit * found.of:
+            first = found.records.limit(1).collect()[0]
+            example = f"{first['reason']} (in {first['file']})"
             raise FirnlineError(
-                "TOO_MANY_MALFORMED", f"{bad} of {total} records are malformed, more than {limit:.2%}; one, {example}"
+                "TOO_MANY_MALFORMED", f"{found.count} of {found.of} records are malformed, more than {limit:.2%}; one: {example}"
             )
-        log = self._log(self.collection.name + QUARANTINE, records.schema, ())
-        if log.head.description.upper < self.epoch.upper:
-            names = [column.name for column in log.columns]
-            rows = records.selectExpr("*", f"1L AS {DIFF}")
-            log.write(consolidated(relation_of(rows), names), log.head.description.generation, {}, began, f"{self.attempt}q")
-        return bad
+        return found
 
-    def _log(self, name: str, schema: StructType, keys: Sequence[str]) -> _Writer:
+    def _quarantine(self, malformed: Malformed, began: float) -> None:
+        """Keep the malformed records of an epoch that is about to be published."""
+        destination = self._destination(self.collection.name + QUARANTINE, malformed.records.schema, Placement())
+        head = destination.head.description
+        if head.upper >= self.epoch.upper:
+            return
+        rows = malformed.records.selectExpr("*", f"1L AS {DIFF}")
+        delta = consolidated(relation_of(rows), destination.names)
+        staged = destination.stage(delta, self.epoch, head.generation, f"{self.attempt}q")
+        if isinstance(staged, Staged):
+            seconds = time.monotonic() - began
+            destination.publish(staged, self.epoch, head.generation, self._fingerprint, {}, seconds)
+
+    def _destination(self, name: str, columns: StructType, placement: Placement) -> Destination:
         log = self.project.log(self.declared.graph.name, name)
-        start = self.declared.graph.schedule.start
-        table = log.load() or log.create(to_arrow_schema(schema), tuple(keys), start)
-        return _Writer(
-            self, log, table_name(self.declared.graph.name, name), head_of(table), field_ids(table), schema, tuple(keys)
-        )
+        return Destination.of(self.session, log, columns, placement, self.declared.graph.schedule.start, self.collection.where)
 
-
-@dataclass(frozen=True)
-class _Writer:
-    """A log that this attempt writes to."""
-
-    run: StageRun
-    log: Log
-    table: str
-    head: Head
-    fields: Mapping[str, int]
-    found: StructType
-    keys: tuple[str, ...]
-
-    @cached_property
-    def columns(self) -> list[Column]:
-        """The collection's columns in the table's order, once they are known to be those that the function returned."""
-        stored = StructType(
-            [field for field in self.run.session.table(self.table).schema.fields if field.name not in BOOKKEEPING]
-        )
-        check_schema(self.found, stored, self.run.collection)
-        return staging.columns_of(stored, self.fields)
-
-    def write(
-        self, delta: Relation, generation: int, inputs: Mapping[str, Input], began: float, attempt: str
-    ) -> tuple[Verdict, Digest]:
-        """Stage the delta, audit what was staged, and publish it from where the log ends up to the epoch's end."""
-        run, epoch, session = self.run, self.run.epoch, self.run.session
-        collection = run.collection
-        placement = collection.partition_by if self.keys else ()
-        parts = collection.parts if self.keys else 1
-        rows = staging.placed(frame_of(session, delta), self.columns, placement, parts, epoch.lower)
-        staging.stage(session, rows, self.table, attempt)
-        staged = self.log.staged(attempt).snapshot_id
-        lower = self.head.description.upper
-        try:
-            digests = staging.digests(session, self.table, staged, epoch.lower, self.columns)
-            if self.keys and digests:
-                names = [column.name for column in self.columns]
-                staging.check_keys(session, self.table, staged, epoch.lower, self.keys, names)
-        except BaseException as error:
-            self.log.discard(staged)
-            head = self.log.head()
-            # Somebody else may have published the epoch before this attempt staged it: then what was audited is not what counts.
-            if head and isinstance(error, FirnlineError):
-                verdict = head.description.judge(generation, lower, epoch.upper)
-                if verdict is not Verdict.FREE:
-                    return verdict, Digest()
-            raise
-        fingerprint = run.declared.graph.fingerprints[collection.name]
-        seconds = time.monotonic() - began
-        sidecar = Sidecar(self.log.collection, lower, epoch.upper, attempt, fingerprint, inputs, digests, seconds)
-        return self.log.publish(generation, sidecar, staged), sidecar.total()
+    @property
+    def _fingerprint(self) -> str:
+        return self.declared.graph.fingerprints[self.collection.name]

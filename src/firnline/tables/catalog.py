@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
-from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
 from pyiceberg.exceptions import NamespaceAlreadyExistsError
+from pyiceberg.table import Table
+from sqlalchemy import delete
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DatabaseError, OperationalError
+from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from firnline.errors import FirnlineError
@@ -49,8 +51,16 @@ class Catalog:
             if not self.sql.namespace_exists((pipeline,)):
                 try:
                     self.sql.create_namespace((pipeline,))
-                except NamespaceAlreadyExistsError:
-                    return
+                except (NamespaceAlreadyExistsError, IntegrityError):
+                    return  # somebody else was faster
+
+    def forget(self, table: Table) -> bool:
+        """Take a table out of the catalog, files untouched, if it is still exactly as it was loaded; whether it was."""
+        pipeline, name = table.name()
+        ours = (IcebergTables.catalog_name == NAME, IcebergTables.table_namespace == pipeline, IcebergTables.table_name == name)
+        unchanged = IcebergTables.metadata_location == table.metadata_location
+        with reachable(), self.sql.engine.begin() as connection:
+            return connection.execute(delete(IcebergTables).where(*ours, unchanged)).rowcount == 1
 
     def names(self, pipeline: str) -> set[str]:
         """The tables of a pipeline."""

@@ -8,7 +8,7 @@ snapshots hang beside the main line, invisible to readers, until a publish takes
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -92,8 +92,10 @@ class Log:
                 return self._catalog.sql.load_table((self.pipeline, self.collection))
             except NoSuchTableError:
                 return None
+            except OSError as error:
+                raise FirnlineError("LOG_UNREADABLE", f"{self.pipeline}.{self.collection}: {error}") from error
 
-    def create(self, columns: pa.Schema, keys: tuple[str, ...], start: int) -> Table:
+    def create(self, columns: pa.Schema, keys: tuple[str, ...], start: int, properties: Mapping[str, str]) -> Table:
         """Create the table unless it is there; two creators at once agree on one."""
         self._catalog.ensure_namespace(self.pipeline)
         schema = _schema(columns)
@@ -108,10 +110,17 @@ class Log:
                     sort_order=SortOrder(
                         *(SortField(schema.find_field(key).field_id, transform=IdentityTransform()) for key in keys)
                     ),
-                    properties={**_PROPERTIES, START: str(start)},
+                    properties={**_PROPERTIES, START: str(start), **properties},
                 )
             except TableAlreadyExistsError:
                 return self._loaded()
+
+    def recreate(self, columns: pa.Schema, keys: tuple[str, ...], start: int, properties: Mapping[str, str]) -> Table:
+        """Create the table anew while it has never held an epoch; whoever staged something in the old one finds it gone."""
+        table = self._loaded()
+        if table.current_snapshot() is not None or not self._catalog.forget(table):
+            raise FirnlineError("GENERATION_CHANGED", f"somebody else published {self.pipeline}.{self.collection} first")
+        return self.create(columns, keys, start, properties)
 
     def head(self) -> Head | None:
         """The head of the main line."""
@@ -153,6 +162,8 @@ class Log:
             head = head_of(table)
             verdict = head.description.judge(generation, sidecar.lower, sidecar.upper)
             drop = [staged] if staged is not None and table.snapshot_by_id(staged) is not None else []
+            if verdict is Verdict.FREE and staged is not None and not drop:
+                return Verdict.MOVED
             try:
                 if verdict is not Verdict.FREE:
                     if drop:

@@ -1,0 +1,125 @@
+"""The way of a delta into its log: staged by Spark, audited as it stands in storage, published without Spark.
+
+Until ``publish`` nothing is visible, and an attempt that fails before leaves the log as it was: a log that never held anything
+takes the columns of the next attempt.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql.connect.proto import Relation
+from pyspark.sql.connect.session import SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from firnline.engine import staging
+from firnline.engine.frames import frame_of, table_name
+from firnline.engine.staging import Column
+from firnline.errors import FirnlineError, Location
+from firnline.model.description import Verdict
+from firnline.model.digest import Digest
+from firnline.model.epoch import Epoch
+from firnline.model.names import BOOKKEEPING
+from firnline.runtime.evaluation import difference_of
+from firnline.tables.log import Head, Log, field_ids, head_of
+from firnline.tables.sidecar import Input, Sidecar
+
+PARTITION_BY = "firnline.partition-by"
+PARTS = "firnline.parts"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a collection's rows go, and what identifies them; no keys means that rows may repeat."""
+
+    keys: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    parts: int = 1
+
+    def as_properties(self) -> dict[str, str]:
+        """What a log is created with and keeps."""
+        return {PARTITION_BY: json.dumps(self.partition_by), PARTS: str(self.parts)}
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A delta in storage that nobody sees yet."""
+
+    snapshot: int
+    attempt: str
+    digests: Mapping[tuple[int, int], Digest]
+
+
+@dataclass(frozen=True)
+class Destination:
+    """A log that is ready to take the deltas of one epoch."""
+
+    session: SparkSession
+    log: Log
+    table: str
+    head: Head
+    columns: tuple[Column, ...]
+    placement: Placement
+
+    @classmethod
+    def of(
+        cls, session: SparkSession, log: Log, found: StructType, placement: Placement, start: int, where: Location
+    ) -> Destination:
+        """The log for rows of a schema: created if there is none, refused if it holds rows of another."""
+        name = table_name(log.pipeline, log.collection)
+        table = log.load() or log.create(to_arrow_schema(found), placement.keys, start, placement.as_properties())
+        stored = _stored(session, name)
+        complaint = difference_of(found, stored)
+        code = "WRONG_COLUMNS"
+        if not complaint and any(table.properties[key] != value for key, value in placement.as_properties().items()):
+            placed = f"partition_by={table.properties[PARTITION_BY]} and parts={table.properties[PARTS]}"
+            code, complaint = "PLACEMENT_CHANGED", f"the collection was created with {placed}"
+        if complaint and head_of(table).snapshot is not None:
+            raise FirnlineError(code, complaint, where)
+        if complaint:
+            table = log.recreate(to_arrow_schema(found), placement.keys, start, placement.as_properties())
+            stored = _stored(session, name)
+        return cls(session, log, name, head_of(table), tuple(staging.columns_of(stored, field_ids(table))), placement)
+
+    @property
+    def names(self) -> list[str]:
+        """The collection's columns, in the table's order."""
+        return [column.name for column in self.columns]
+
+    def stage(self, delta: Relation, epoch: Epoch, generation: int, attempt: str) -> Staged | Verdict:
+        """Write a delta beside the main line and audit it; a verdict if somebody else published the epoch meanwhile."""
+        placement = self.placement
+        frame = frame_of(self.session, delta)
+        rows = staging.placed(frame, self.columns, placement.partition_by, placement.parts, epoch.lower)
+        staging.stage(self.session, rows, self.table, attempt)
+        snapshot = self.log.staged(attempt).snapshot_id
+        try:
+            digests = staging.digests(self.session, self.table, snapshot, epoch.lower, self.columns)
+            if placement.keys and digests:
+                staging.check_keys(self.session, self.table, snapshot, epoch.lower, placement.keys, self.names)
+        except BaseException as error:
+            self.log.discard(snapshot)
+            head = self.log.head()
+            # Staged on top of somebody else's publish of the same epoch: then what was audited is not what counts.
+            if head and isinstance(error, FirnlineError):
+                verdict = head.description.judge(generation, self.head.description.upper, epoch.upper)
+                if verdict is not Verdict.FREE:
+                    return verdict
+            raise
+        return Staged(snapshot, attempt, digests)
+
+    def publish(
+        self, staged: Staged, epoch: Epoch, generation: int, fingerprint: str, inputs: Mapping[str, Input], seconds: float
+    ) -> Verdict:
+        """Publish what was staged, from where the log ended up to the epoch's end."""
+        lower = self.head.description.upper
+        name = self.log.collection
+        sidecar = Sidecar(name, lower, epoch.upper, staged.attempt, fingerprint, inputs, staged.digests, seconds)
+        return self.log.publish(generation, sidecar, staged.snapshot)
+
+
+def _stored(session: SparkSession, table: str) -> StructType:
+    return StructType([field for field in session.table(table).schema.fields if field.name not in BOOKKEEPING])
