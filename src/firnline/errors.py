@@ -72,8 +72,8 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         # the log, and what it stands on
         "COMMIT_CONTENDED": Code("Nothing: other writers kept winning; a retry goes on from the log.", retryable=True),
         "CATALOG_UNAVAILABLE": Code("Check that the catalog database can be reached and is not locked.", retryable=True),
-        "LEDGER_UNAVAILABLE": Code("Check that the ledger database can be reached, written and is not locked.", retryable=True),
         "LOG_UNREADABLE": Code("Check that the warehouse can be reached; bring a missing metadata file back from a copy."),
+        "LEDGER_UNAVAILABLE": Code("Check that the ledger database can be reached, written and is not locked.", retryable=True),
         "PREREQUISITE": Code("Run 'firnline doctor': it says how to mend each prerequisite."),
     }
 )

@@ -35,6 +35,8 @@ class Settings(BaseSettings):
     """An epoch fails when more than this fraction of a source's records is malformed."""
     spark_master: str = "local[*]"
     spark_memory: str = "2g"
+    spark_java_options: str = ""
+    """Options of the driver's JVM."""
     spark_shuffle_partitions: int = Field(4, ge=1)
     spark_conf: dict[str, str] = {}
 

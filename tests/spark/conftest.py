@@ -25,7 +25,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Spark
     """A session whose catalog and warehouse are in a folder that every test's project shares."""
     root = tmp_path_factory.mktemp("lake")
     project = make_project(root)
-    small = project.settings.model_copy(update={"spark_master": "local[2]", "spark_shuffle_partitions": 2})
+    quick = {"spark_master": "local[2]", "spark_shuffle_partitions": 2, "spark_java_options": "-XX:TieredStopAtLevel=1"}
+    small = project.settings.model_copy(update=quick)
     with opened(small, "tests") as session:
         yield project.settings.work, session
 

@@ -21,6 +21,7 @@ from airflow.sdk import BaseHook, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
 from firnline.airflow.warden import family
+from firnline.engine.launch import launch_conf
 from firnline.errors import FirnlineError
 from firnline.model.epoch import Epoch
 from firnline.settings import Settings
@@ -88,7 +89,7 @@ class AdvanceOperator(SparkSubmitOperator):
         with TemporaryDirectory(prefix="firnline-") as folder:
             report = Path(folder, "report.json")
             self.application_args = [*(self.application_args or ()), "--report", str(report)]
-            self.conf = {**driver_conf(settings), **(self.conf or {})}
+            self.conf = {**launch_conf(settings), **(self.conf or {})}
             master = self._master(settings)
             self.env_vars = {**driver_environment(settings, master), **(self.env_vars or {})}
             try:
@@ -157,21 +158,6 @@ def epoch_of(graph: Graph, context: Any) -> Epoch:
             "BAD_EPOCH", f"the data interval {wrong} is no epoch of {graph.name!r}", todo=f"The epoch there is {right}."
         )
     return asked
-
-
-def driver_conf(settings: Settings) -> dict[str, str]:
-    """What the driver's JVM must know when it starts. All of it shows in ``ps``: secrets reach the driver another way."""
-    jars = sorted(str(jar) for jar in settings.jars.glob("*.jar"))
-    if not jars:
-        raise AirflowFailException(str(FirnlineError("PREREQUISITE", f"there are no jars in {settings.jars}")))
-    return {
-        "spark.driver.extraClassPath": os.pathsep.join(jars),
-        "spark.executor.extraClassPath": os.pathsep.join(jars),
-        "spark.driver.memory": settings.spark_memory,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "WARN",
-    }
 
 
 def driver_environment(settings: Settings, master: str) -> dict[str, str]:

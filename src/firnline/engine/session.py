@@ -20,22 +20,12 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql.connect.session import SparkSession
 from sqlalchemy.engine import make_url
 
+from firnline.engine.launch import launch_conf
 from firnline.engine.pinned import PINNED
 from firnline.settings import Settings
 
 CATALOG = "lake"
 _ADDRESS = "127.0.0.1"
-
-
-def launch_conf(settings: Settings) -> dict[str, str]:
-    """What the JVM must be given when it starts; fit to be seen in ``ps``."""
-    jars = ":".join(str(jar) for jar in sorted(settings.jars.glob("*.jar")))
-    return {
-        "spark.driver.extraClassPath": jars,
-        "spark.driver.memory": settings.spark_memory,
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-    }
 
 
 @contextmanager
