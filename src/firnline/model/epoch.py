@@ -17,6 +17,11 @@ from firnline.errors import FirnlineError
 
 PRESETS = {"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *"}
 
+MOST_EPOCHS = 1_000_000
+_HOUR = 3_600_000_000
+# Cron rules that are a fixed step in UTC: no need to ask cron, which takes a fifth of a millisecond for each epoch.
+_STEPS = {"0 * * * *": _HOUR, "0 0 * * *": 24 * _HOUR, "0 0 * * 0": 7 * 24 * _HOUR}
+
 _ZERO = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -85,7 +90,7 @@ class Schedule:
         if last is not None and last <= first:
             raise FirnlineError("BAD_SCHEDULE", f"the end {end!r} is not after the start {start!r}")
         draft = cls(rule, first, last, timed)
-        if isinstance(rule, str) and draft._after(first - 1) != first:
+        if isinstance(rule, str) and to_micros(croniter(rule, to_datetime(first - 1)).get_next(datetime)) != first:
             raise FirnlineError("BAD_SCHEDULE", f"the start {start!r} is not a moment of the schedule {schedule!r}")
         if last is not None and draft.epoch_at(last - 1).upper != last:
             raise FirnlineError("BAD_SCHEDULE", f"the end {end!r} is not a moment of the schedule {schedule!r}")
@@ -112,32 +117,43 @@ class Schedule:
             raise FirnlineError("BEFORE_START", f"{self.label(point)} is before the start {self.label(self.start)}")
         if self.end is not None and point >= self.end:
             raise FirnlineError("AFTER_END", f"{self.label(point)} is not before the end {self.label(self.end)}")
-        if isinstance(self.rule, int):
-            lower = self.start + (point - self.start) // self.rule * self.rule
-            return Epoch(lower, lower + self.rule)
         upper = self._after(point)
-        cron = croniter(self.rule, to_datetime(upper))
-        return Epoch(to_micros(cron.get_prev(datetime)), upper)
+        step = self._step()
+        return Epoch(upper - step if step else to_micros(croniter(self.rule, to_datetime(upper)).get_prev(datetime)), upper)
 
     def epochs(self, lower: int, upper: int) -> Iterator[Epoch]:
-        """The epochs from the point ``lower``, in order, while they end at or before ``upper``."""
-        while lower < upper and (self.end is None or lower < self.end):
-            upto = lower + self.rule if isinstance(self.rule, int) else self._after(lower)
+        """The epochs from the point ``lower``, in order, while they end at or before ``upper``; refused beyond any sense."""
+        for _ in range(MOST_EPOCHS):
+            if lower >= upper or (self.end is not None and lower >= self.end):
+                return
+            upto = self._after(lower)
             if upto > upper:
                 return
             yield Epoch(lower, upto)
             lower = upto
+        raise FirnlineError("BAD_EPOCH", f"{self.label(upper)} is more than {MOST_EPOCHS} epochs away")
 
     def count(self, lower: int, upper: int) -> int:
         """How many epochs ``epochs`` would yield."""
         return _count(self, lower, upper)
 
+    def _step(self) -> int | None:
+        return self.rule if isinstance(self.rule, int) else _STEPS.get(self.rule)
+
     def _after(self, point: int) -> int:
+        """The first moment of the schedule after a point."""
+        step = self._step()
+        if step:
+            return self.start + ((point - self.start) // step + 1) * step
         return to_micros(croniter(self.rule, to_datetime(point)).get_next(datetime))
 
 
 @cache
 def _count(schedule: Schedule, lower: int, upper: int) -> int:
+    step = schedule._step()
+    if step and (lower - schedule.start) % step == 0:
+        last = upper if schedule.end is None else min(upper, schedule.end)
+        return max(0, last - lower) // step
     return sum(1 for _ in schedule.epochs(lower, upper))
 
 

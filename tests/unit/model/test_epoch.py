@@ -73,6 +73,11 @@ def test_epochs_outside_the_pipelines_life_are_refused() -> None:
     assert labels(schedule, "2026-01-02", "2027-01-01") == ["2026-01-02", "2026-01-03"]
 
 
+def test_an_epoch_beyond_any_sense_is_refused_instead_of_counted() -> None:
+    with pytest.raises(FirnlineError, match=r"BAD_EPOCH.*more than"):
+        list(Schedule.parse(1, 0, None).epochs(0, 10**23))
+
+
 def test_an_empty_interval_is_no_epoch() -> None:
     with pytest.raises(FirnlineError, match="BAD_EPOCH"):
         Epoch(1, 1)
