@@ -61,6 +61,7 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "UNSUPPORTED_TYPE": Code("Cast the column to a type that Iceberg v2 can keep."),
         "KEY_NOT_UNIQUE": Code("Make the keys identify each row, or choose other keys."),
         "NEGATIVE_WEIGHT": Code("Remove only rows that are there: a removed row must equal the stored one in every column."),
+        "ENGINE_LOST": Code("Nothing: Spark's driver died; a retry goes on from the log.", retryable=True),
         "INPUT_NOT_READY": Code("Run the input for this epoch first; a retry will go on from there.", retryable=True),
         "GENERATION_CHANGED": Code("Nothing: the collection was rewound meanwhile; a retry starts from there.", retryable=True),
         # reading files

@@ -59,6 +59,7 @@ SLOW = """
         time.sleep(600)
 """
 DAG = 'from firnline.airflow import pipeline_dag\n\ndag = pipeline_dag("{name}")\n'
+UNCONNECTED = 'dag.get_task("rankings")._conn_id = "nowhere"\n'
 PIPELINES = {"race": RACE, "broken": BROKEN, "slow": SLOW}
 
 
@@ -68,6 +69,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     copy_amplab(root)
     for name in PIPELINES:
         (root / "dags" / f"{name}.py").write_text(DAG.format(name=name))
+    with (root / "dags" / "race.py").open("a") as file:
+        file.write(UNCONNECTED)
     found = make_project(root, (ROOT / FILE).read_text(), **PIPELINES)
     for name in found.pipelines():
         found.graph(name)  # compiled once, here, as `firnline up` does

@@ -130,6 +130,13 @@ def test_nothing_secret_is_on_the_command_line_of_spark(server: Server, steps: t
     assert not [word for word in ("token", "password", "secret", "jwt", "fernet", "sqlite:") if word in command.lower()]
 
 
+def test_without_a_connection_spark_runs_where_the_settings_say(server: Server) -> None:
+    run = server.api.runs("race")[-1]
+    log = server.api.log("race", run.id, "rankings", 1)
+    assert "no connection nowhere: Spark runs on local[*]" in log
+    assert any("spark-submit --master local[*] " in line for line in log)
+
+
 def test_a_backwards_backfill_over_finished_epochs_changes_nothing(
     project: Project, server: Server, steps: tuple[Step, ...]
 ) -> None:
@@ -160,10 +167,11 @@ def test_clearing_and_triggering_at_once_changes_nothing(project: Project, serve
 
 def test_runs_that_name_no_epoch_are_refused_with_a_code(project: Project, server: Server, steps: tuple[Step, ...]) -> None:
     before = history(project, "amplab")
+    eve = datetime(2025, 12, 31, 12, tzinfo=UTC)
     noon, six = datetime(2026, 1, 1, 12, tzinfo=UTC), datetime(2026, 1, 1, 6, tzinfo=UTC)
     asked = {
-        # By hand, Airflow takes the interval that ends at the logical date.
-        server.api.trigger("amplab", day(1), run="before"): "BEFORE_START: 2025-12-31 is before the start 2026-01-01",
+        # By hand, Airflow takes the interval that ends at or before the logical date.
+        server.api.trigger("amplab", eve, run="before"): "BEFORE_START: 2025-12-30 is before the start 2026-01-01",
         server.api.trigger(
             "amplab", datetime(2026, 1, 5, tzinfo=UTC), run="after"
         ): "AFTER_END: 2026-01-04 is not before the end",

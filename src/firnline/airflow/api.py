@@ -79,6 +79,10 @@ class Api:
         moment = _moment(answer.get("last_parsed_time"))
         return moment.timestamp() if moment else 0.0
 
+    def next_date(self, dag: str) -> datetime | None:
+        """Where the interval starts that the scheduler will run next; nothing when it has come to the end."""
+        return _moment(self._call("GET", f"dags/{dag}/details")["next_dagrun_logical_date"])
+
     def dags(self) -> tuple[str, ...]:
         """The ids of all DAGs."""
         return tuple(dag["dag_id"] for dag in self._pages("dags", "dags"))

@@ -51,14 +51,13 @@ class TaskFailedError(FirnlineError):
 def request(server: Server, graph: Graph, epochs: Sequence[Epoch]) -> None:
     """See to it that every epoch has a run that will do it: one that ended is cleared, one that was deleted is triggered."""
     api, dag = server.api, graph.name
-    runs = _by_epoch(api.runs(dag))
-    scheduled = max((epoch.lower for epoch, run in runs.items() if run.kind == "scheduled"), default=None)
+    runs, coming = _by_epoch(api.runs(dag)), api.next_date(dag)
     for epoch in epochs:
         run = runs.get(epoch)
         if run is not None and run.state in FINISHED:
             api.clear(dag, run.id)
-        elif run is None and scheduled is not None and epoch.lower < scheduled:  # the scheduler never goes back
-            lower, upper = to_datetime(epoch.lower), to_datetime(epoch.upper)
+        lower, upper = to_datetime(epoch.lower), to_datetime(epoch.upper)
+        if run is None and (coming is None or lower < coming):  # the scheduler never goes back
             api.trigger(dag, lower, (lower, upper))
     api.unpause(dag)
 

@@ -70,9 +70,9 @@ class AdvanceOperator(SparkSubmitOperator):
             if is_kept(project, graph, self.collection, epoch):
                 self.log.info("kept: the log already holds %s through %s", self.collection, label)
                 return "kept"
+            return self._submit(context, project.settings, subject)
         except FirnlineError as error:
             raise _told(self, subject, str(error), error.retryable) from None
-        return self._submit(context, project.settings, subject)
 
     def on_kill(self) -> None:
         """End the driver: the JVM and the Python below it."""

@@ -7,6 +7,7 @@ passwords are handed over in memory, so that neither command lines nor logs show
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
+from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.session import SparkSession
 from sqlalchemy.engine import make_url
 
@@ -26,6 +28,9 @@ from firnline.settings import Settings
 
 CATALOG = "lake"
 _ADDRESS = "127.0.0.1"
+# By default a client waits ten minutes for a lost server. Ours is on this machine: if it does not answer, it is dead.
+_ON_LOOPBACK = DefaultPolicy(max_retries=5, initial_backoff=200, max_backoff=2000)
+_logger = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -45,13 +50,16 @@ def opened(settings: Settings, name: str) -> Iterator[SparkSession]:
     port = getattr(jvm.org.apache.spark.sql.connect.service, "SparkConnectService$").__getattr__("MODULE$").localPort()
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # pyspark.sql.functions then build Connect columns
     session = SparkSession.builder.remote(f"sc://localhost:{port}/;token={token}").create()
+    session.client.set_retry_policies([_ON_LOOPBACK])
     try:
         yield session
     finally:
-        session.stop()
         del os.environ["SPARK_CONNECT_MODE_ENABLED"]
-        context.stop()
-        gateway.shutdown()
+        for end in (session.stop, context.stop, gateway.shutdown):
+            try:
+                end()
+            except Exception as error:  # the driver may be dead already, which is what the caller has heard of
+                _logger.info("while ending Spark: %s", error)
         SparkContext._gateway = SparkContext._jvm = None
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import grpc
 from pyspark.errors import PySparkException, QueryContextType
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -101,6 +102,8 @@ def _shape(schema: StructType) -> dict[str, str]:
 def _read(error: Exception) -> tuple[str, str]:
     """The code of an error that is not ours, and its text without the JVM's stack."""
     whole = str(error).strip()
+    if _is_lost(error):
+        return "ENGINE_LOST", "Spark's driver does not answer any more"
     text = _shortened(whole.split("\n\nJVM stacktrace")[0])
     for part, code in _MESSAGES.items():
         if part in whole:
@@ -110,6 +113,15 @@ def _read(error: Exception) -> tuple[str, str]:
     condition = (error.getCondition() or "") if isinstance(error, PySparkException) else ""
     known = [code for beginning, code in _CONDITIONS.items() if condition.startswith(beginning)]
     return known[0] if known else "STAGE_FAILED", text
+
+
+def _is_lost(error: BaseException | None) -> bool:
+    """Whether an error came from a driver that is gone."""
+    while error is not None:
+        if isinstance(error, grpc.RpcError) and error.code() is grpc.StatusCode.UNAVAILABLE:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _line(error: Exception, root: Path) -> Location | None:
