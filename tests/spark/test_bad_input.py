@@ -73,6 +73,7 @@ STAGES = {
     "weights of a stage": ('return items.withColumn("_diff", F.lit(1))', "RESERVED_COLUMN", "@bad", "_diff"),
     "column twice": ('return items.select("k", "v", F.lit(1).alias("V"))', "WRONG_COLUMNS", "@bad", "more than once"),
     "type": ('return items.withColumn("i", F.expr("interval 1 day"))', "UNSUPPORTED_TYPE", "@bad", "interval"),
+    "map": ('return items.withColumn("m", F.create_map("k", "v"))', "UNSUPPORTED_TYPE", "@bad", "'m' holds a map"),
     "void": ('return items.withColumn("n", F.lit(None))', "UNSUPPORTED_TYPE", "@bad", "void"),
     "not unique": ("return items.union(items)", "KEY_NOT_UNIQUE", "@bad", "k="),
     "fails while running": (

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import date, datetime
+from decimal import Decimal
 from typing import Annotated, Any
 
 import typer
@@ -21,9 +24,26 @@ errors = Console(stderr=True, highlight=False)
 
 
 def print_json(document: Any) -> None:
-    """Print a JSON document; dates, decimals and bytes become text."""
-    json.dump(document, sys.stdout, default=str, ensure_ascii=False, indent=2)
+    """Print a JSON document: times become ISO text, decimals plain text, bytes hexadecimal, NaN and infinities their names."""
+    json.dump(_plain(document), sys.stdout, default=str, ensure_ascii=False, allow_nan=False, indent=2)
     sys.stdout.write("\n")
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case float() if not math.isfinite(value):
+            return str(value)
+        case bytes():
+            return value.hex()
+        case Decimal():
+            return f"{value:f}"
+        case date() | datetime():
+            return value.isoformat()
+        case dict():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+    return value
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

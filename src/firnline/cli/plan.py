@@ -31,7 +31,12 @@ def plan(
     rows = [(step.collection, len(step.epochs), _span(step.epochs), step.code) for step in found]
     print_table(f"{pipeline}: what would run", ("collection", "epochs", "which", "code"), rows)
     if not any(step.epochs for step in found):
-        console.print("Nothing: the log holds every epoch that is due.")
+        due = (
+            "the log holds every epoch that is due"
+            if graph.schedule.timed
+            else "integer epochs are due when asked for, with --to"
+        )
+        console.print(f"Nothing: {due}.")
     if any(step.code == "changed" for step in found):
         console.print("Published epochs keep the code that made them; the next new epoch uses today's and corrects the state.")
 

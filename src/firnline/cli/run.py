@@ -50,9 +50,8 @@ def _epochs(project: Project, declared: Declared, first: str | None, last: str |
     upto = schedule.epoch_at(schedule.point(last)).upper if last is not None else due(project, declared.graph)
     since = schedule.epoch_at(schedule.point(first)).lower if first is not None else schedule.start
     if upto <= since and (first is not None or last is not None):
-        raise FirnlineError(
-            "BAD_EPOCH", f"there is no epoch from {first or schedule.label(since)} to {last or schedule.label(upto)}"
-        )
+        span = f"from {first or schedule.label(since)} to {last or schedule.label(upto)}"
+        raise FirnlineError("BAD_EPOCH", f"there is no epoch {span}", todo="Let --to name an epoch at or after --from.")
     return list(schedule.epochs(since, upto))
 
 

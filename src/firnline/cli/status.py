@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from firnline.cli.app import app
 from firnline.cli.output import Json, console, errors, print_json, print_table
+from firnline.errors import FirnlineError
+
+if TYPE_CHECKING:
+    from firnline.runtime.status import PipelineStatus
 
 
 @app.command()
@@ -21,10 +25,30 @@ def status(
     from firnline.runtime.status import status as status_of
 
     project = Project.load()
-    found = [status_of(project, project.graph(name)) for name in ([pipeline] if pipeline else project.pipelines())]
+    names = [pipeline] if pipeline else project.pipelines()
+    found: list[PipelineStatus] = []
+    broken: dict[str, FirnlineError] = {}
+    for name in names:
+        try:
+            found.append(status_of(project, project.graph(name)))
+        except FirnlineError as error:
+            if len(names) == 1:
+                raise
+            broken[name] = error  # one pipeline that does not load must not hide the others
     if json:
-        print_json([asdict(entry) for entry in found])
-        return
+        unloaded = [{"pipeline": name, "error": problem.as_json()} for name, problem in broken.items()]
+        print_json([*(asdict(entry) for entry in found), *unloaded])
+    else:
+        _print(found)
+        for name, problem in broken.items():
+            errors.print(f"{name}: {problem}", style="red", markup=False)
+    if broken:
+        raise typer.Exit(1)
+    if not names and not json:
+        console.print("This project has no pipelines: put one into include/pipelines/NAME.py.")
+
+
+def _print(found: list[PipelineStatus]) -> None:
     for entry in found:
         frontier = f"complete up to {entry.frontier}" if entry.frontier else "no epoch is complete yet"
         print_table(
@@ -38,5 +62,3 @@ def status(
         for line in entry.collections:
             for failure in line.failed:
                 errors.print(f"failed: {line.collection} at {failure}", style="red", markup=False)
-    if not found:
-        console.print("This project has no pipelines: put one into include/pipelines/NAME.py.")

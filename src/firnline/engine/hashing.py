@@ -141,8 +141,10 @@ def _decimal(column: Column, kind: T.DecimalType) -> Sequence[Column]:
 
 
 def _map(column: Column, key: T.DataType, value: T.DataType) -> Column:
-    def with_entry(combined: Column, entry: Column) -> Column:
-        hashes = value_hash(entry.getField("key"), key), _element_hash(entry.getField("value"), value)
-        return combined.bitwiseXOR(F.xxhash64(*hashes))
+    # Not map_entries: on Iceberg's own maps it fails at a null value.
+    def of_entry(one: Column, other: Column) -> Column:
+        return F.xxhash64(value_hash(one, key), _element_hash(other, value))
 
-    return F.xxhash64(F.size(column).cast(_LONG), F.aggregate(F.map_entries(column), _long(0), with_entry))
+    entries = F.zip_with(F.map_keys(column), F.map_values(column), of_entry)
+    combined = F.aggregate(entries, _long(0), lambda before, entry: before.bitwiseXOR(entry))
+    return F.xxhash64(F.size(column).cast(_LONG), combined)

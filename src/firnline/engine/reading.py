@@ -7,6 +7,9 @@ the raw text. Nothing outside the configured roots is read.
 from __future__ import annotations
 
 import glob
+import os
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
@@ -26,6 +29,7 @@ from firnline.settings import Settings
 FORMATS = ("csv", "json", "parquet")
 _RECORD = "_firnline_record"
 _FILE = "_firnline_file"
+_GLOB = re.compile(r"[\[\]{}*?\\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +100,14 @@ class SourceEpoch:
             read.unpersist()
 
     def _listing(self, pattern: str) -> list[str]:
-        found = sorted(glob.glob(str(self._settings.root / pattern), recursive=True))
-        outside = [path for path in (found or [str(self._settings.root / pattern)]) if not self._is_inside(path)]
-        if outside:
-            raise FirnlineError("PATH_OUTSIDE_ROOT", f"{outside[0]} is outside the configured roots")
-        return found
-
-    def _is_inside(self, path: str) -> bool:
-        resolved = Path(path).resolve()
-        return any(resolved.is_relative_to(root) for root in self._settings.roots)
+        """The files that match, those below matching folders included; Spark is told each by its very name."""
+        root = self._settings.root
+        matching = glob.glob(pattern if Path(pattern).is_absolute() else f"{glob.escape(str(root))}/{pattern}", recursive=True)
+        files = sorted(file for path in matching for file in _files(Path(path)))
+        for path in files or [root / pattern]:
+            if not any(path.resolve().is_relative_to(allowed) for allowed in self._settings.roots):
+                raise FirnlineError("PATH_OUTSIDE_ROOT", f"{path} is outside the configured roots")
+        return [_GLOB.sub(r"\\\g<0>", str(path)) for path in files]
 
     def _parquet(self, paths: list[str], wanted: StructType, options: dict[str, Any]) -> DataFrame:
         found = self.spark.read.options(**options).parquet(*paths)
@@ -132,6 +135,16 @@ class SourceEpoch:
         self._read.append(read)
         self._malformed.append(malformed)
         return read.where(F.col(_RECORD).isNull()).drop(_RECORD, _FILE)
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """A file, or the files below a folder, but for hidden ones and the marks that writers leave, as Spark has it."""
+    if path.is_file():
+        yield path
+    elif path.is_dir():
+        for folder, inner, names in os.walk(path, followlinks=True):
+            inner[:] = [name for name in inner if not name.startswith((".", "_"))]
+            yield from (Path(folder, name) for name in names if not name.startswith((".", "_")))
 
 
 def _schema(given: str | StructType) -> StructType:

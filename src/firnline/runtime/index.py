@@ -57,6 +57,8 @@ def sync_quietly(project: Project, graph: Graph, *collections: str) -> None:
     try:
         sync(project, graph, *collections)
     except FirnlineError as error:
+        if error.code != "LEDGER_UNAVAILABLE":
+            raise
         _logger.warning("the ledger was not reached and will catch up later: %s", error)
 
 

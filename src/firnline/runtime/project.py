@@ -131,16 +131,18 @@ class Project:
         importlib.invalidate_caches()
         try:
             module = importlib.import_module(".".join((*PIPELINES.parts, name)))
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise _unloadable(name, error, self.settings.root) from error
         _ship_by_value()
-        for value in vars(module).values():
-            if isinstance(value, Pipeline) and value.name == name:
-                return value
-        found = [value for value in vars(module).values() if isinstance(value, Pipeline)]
-        if found:
-            check(found[0], {})
-        raise FirnlineError("NO_SUCH_PIPELINE", f"{PIPELINES / name}.py declares no Pipeline named {name!r}")
+        declared = list({id(value): value for value in vars(module).values() if isinstance(value, Pipeline)}.values())
+        found = [pipeline for pipeline in declared if pipeline.name == name]
+        if len(found) == 1:
+            return found[0]
+        if not found and declared:
+            check(declared[0], {})
+        many = "two pipelines" if found else "no Pipeline"
+        where = found[1].where if found else None
+        raise FirnlineError("NO_SUCH_PIPELINE", f"{PIPELINES / name}.py declares {many} named {name!r}", where)
 
     def _state(self) -> str:
         """A hash of all that a graph and its fingerprints are made from."""
@@ -163,7 +165,7 @@ class Project:
 
     def _compile(self, name: str) -> dict[str, object]:
         done = subprocess.run(
-            [sys.executable, "-m", __name__, name],
+            [sys.executable, "-c", f"from {__name__} import print_graph; print_graph({name!r})"],
             cwd=self.settings.root,
             env={**os.environ, "FIRNLINE_ROOT": str(self.settings.root)},
             capture_output=True,
@@ -191,7 +193,7 @@ def _shape(keys: tuple[str, ...], partition_by: tuple[str, ...]) -> dict[str, st
     return {"keys": json.dumps(keys), "partition_by": json.dumps(partition_by)}
 
 
-def _unloadable(name: str, error: Exception, root: Path) -> FirnlineError:
+def _unloadable(name: str, error: BaseException, root: Path) -> FirnlineError:
     where = user_line(error, root)
     return FirnlineError("PIPELINE_UNLOADABLE", f"the pipeline {name!r} did not load: {type(error).__name__}: {error}", where)
 
@@ -215,7 +217,7 @@ def _problem(entry: dict[str, str]) -> FirnlineError:
     return FirnlineError(entry["code"], entry["what"], Location(file, int(line)) if file else None, todo=entry["todo"])
 
 
-def _main(name: str) -> None:
+def print_graph(name: str) -> None:
     """Print a pipeline's graph, or what is wrong with it, as one line of JSON."""
     try:
         print(json.dumps({"graph": Project.load().declared(name).graph.as_json()}))
@@ -223,7 +225,3 @@ def _main(name: str) -> None:
         print(json.dumps({"problems": [problem.as_json() for problem in error.problems]}))
     except FirnlineError as error:
         print(json.dumps({"problems": [error.as_json()]}))
-
-
-if __name__ == "__main__":
-    _main(sys.argv[1])

@@ -12,7 +12,7 @@ from pyiceberg.exceptions import NamespaceAlreadyExistsError
 from pyiceberg.table import Table
 from sqlalchemy import delete
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError
+from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from firnline.errors import FirnlineError
@@ -25,7 +25,10 @@ class Catalog:
     """A lazily opened SQL catalog; ``uri`` is SQLAlchemy's."""
 
     def __init__(self, uri: str, warehouse: str) -> None:
-        self._uri = make_url(uri)
+        try:
+            self._uri = make_url(uri)
+        except ArgumentError:
+            raise FirnlineError("BAD_SETTING", "catalog_uri is no URI of a database") from None
         self._warehouse = warehouse
 
     @cached_property
@@ -33,7 +36,10 @@ class Catalog:
         """PyIceberg's catalog, its tables created on first use."""
         url = self._uri
         if url.get_backend_name() == "sqlite":
-            Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
+            try:
+                Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise FirnlineError("BAD_SETTING", f"the catalog's folder cannot be made: {error}") from error
             url = url.update_query_dict({"timeout": str(_BUSY_SECONDS)})
         with reachable():
             return SqlCatalog(
@@ -75,5 +81,7 @@ def reachable() -> Iterator[None]:
     """Turn a database's refusal into a coded error."""
     try:
         yield
+    except ModuleNotFoundError as error:
+        raise FirnlineError("PREREQUISITE", f"the catalog's database needs the Python package {error.name!r}") from error
     except (OperationalError, DatabaseError, PoolTimeout) as error:
         raise FirnlineError("CATALOG_UNAVAILABLE", f"the catalog did not answer: {error.args[0]}") from error
