@@ -21,7 +21,7 @@ from firnline.runtime.project import Project
 from tests.airflow.conftest import processes_of, until
 from tests.oracle.amplab import EPOCHS, comparable, expected
 
-pytestmark = pytest.mark.airflow
+pytestmark = [pytest.mark.airflow, pytest.mark.timeout(1500)]  # the first test that needs them waits for all fifteen drivers
 
 COLLECTIONS = ("rankings", "user_visits", "revenue_by_ip", "revenue_by_prefix", "top_sources")
 PATIENCE = 500

@@ -206,6 +206,24 @@ def test_malformed_records_within_the_limit_go_to_quarantine(project: Make, spar
     assert (1,) in rows(made, graph, "doubled")
 
 
+def test_a_link_below_a_folder_does_not_lead_outside(project: Make, spark: SparkSession, name: str, tmp_path: Path) -> None:
+    source = 'return epoch.files("landing", format="csv", schema="k int, v string")'
+    made = project(**text(name, source=source))
+    outside = tmp_path.parent / f"{name}.csv"
+    outside.write_text("k,v\n1,secret\n")
+    write(made.settings.root, "deep/a.csv", "k,v\n2,b\n")
+    (made.settings.root / "landing" / "deep" / "link.csv").symlink_to(outside)
+    fails(made, spark, name, "PATH_OUTSIDE_ROOT", source, "link.csv")
+
+
+def test_files_are_read_by_their_very_names(project: Make, spark: SparkSession, name: str) -> None:
+    made = project(**text(name, source=CSV))
+    for position, file in enumerate(("a.csv", "[ab].csv", "{a,b}.csv", "a?.csv", "back\\slash.csv", "ü 雪,%20.csv")):
+        write(made.settings.root, f"2026-01-01/{file}", f"k,v\n{position},x\n")
+    run_epoch(made, spark, name, "2026-01-01")
+    assert [row[0] for row in rows(made, made.graph(name), "items")] == list(range(6))
+
+
 def test_an_optional_file_may_be_missing(project: Make, spark: SparkSession, name: str) -> None:
     made = project(**text(name, source=CSV.replace('format="csv"', 'format="csv", optional=True')))
     run_epoch(made, spark, name, "2026-01-01")
