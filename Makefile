@@ -28,7 +28,8 @@ postgresql:
 	 echo "The tests need PostgreSQL's server: install the package postgresql, then run this again." >&2; exit 1; }
 
 test: setup postgresql check ## Set up, then everything there is: check, and the tests on real Spark, Iceberg and Airflow
-	@echo "· tests on the real thing" && $(BIN)/pytest -q --ignore=tests/unit tests
+	@echo "· tests on Airflow" && $(BIN)/pytest -q tests/airflow
+	@echo "· tests on Spark, databases and a fresh clone" && $(BIN)/pytest -q --ignore=tests/unit --ignore=tests/airflow tests
 
 nightly: test ## Test, then the tests too long for every change
 	@echo "· nightly tests" && { $(BIN)/pytest -q -m nightly tests || [ $$? -eq 5 ]; }

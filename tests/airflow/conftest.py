@@ -94,15 +94,25 @@ def environment() -> dict[str, str]:
 
 
 def processes_of(home: Path) -> dict[int, str]:
-    """The command lines of all processes that were started with that Airflow home."""
-    found = {}
+    """The command lines of all processes that were started with that Airflow home, and of those below them.
+
+    Some of Airflow's write their title over their environment, so that only their parent tells.
+    """
+    lines: dict[int, str] = {}
+    parents: dict[int, int] = {}
+    found: set[int] = set()
     for folder in Path("/proc").glob("[0-9]*"):
+        pid = int(folder.name)
         try:
+            parents[pid] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            lines[pid] = (folder / "cmdline").read_text().replace("\0", " ")
             if f"AIRFLOW_HOME={home}\0".encode() in (folder / "environ").read_bytes():
-                found[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ")
+                found.add(pid)
         except OSError:
             continue
-    return found
+    while below := {pid for pid, parent in parents.items() if parent in found and pid in lines} - found:
+        found |= below
+    return {pid: lines[pid] for pid in found}
 
 
 def until(is_so: Callable[[], object], seconds: float) -> None:

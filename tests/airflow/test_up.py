@@ -44,8 +44,9 @@ def test_up_serves_until_it_is_killed_and_then_nothing_is_left(environment: dict
         assert second.returncode == 1
         assert f"PREREQUISITE: Airflow already runs on {home} (started by process {process.pid})" in second.stderr
 
-        assert len(processes_of(home)) >= 6  # three components, each under a warden
+        started = processes_of(home)
+        assert len(started) >= 6  # three components, each under a warden
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
-    until(lambda: processes_of(home) == {}, GRACE + 10)
+    until(lambda: processes_of(home) == {} and not any(Path(f"/proc/{pid}").exists() for pid in started), GRACE + 10)
