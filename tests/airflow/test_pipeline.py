@@ -167,16 +167,16 @@ def test_clearing_and_triggering_at_once_changes_nothing(project: Project, serve
 
 def test_runs_that_name_no_epoch_are_refused_with_a_code(project: Project, server: Server, steps: tuple[Step, ...]) -> None:
     before = history(project, "amplab")
-    eve = datetime(2025, 12, 31, 12, tzinfo=UTC)
     noon, six = datetime(2026, 1, 1, 12, tzinfo=UTC), datetime(2026, 1, 1, 6, tzinfo=UTC)
+    late = datetime(2026, 1, 3, 12, tzinfo=UTC)
     asked = {
-        # By hand, Airflow takes the interval that ends at or before the logical date.
-        server.api.trigger("amplab", eve, run="before"): "BEFORE_START: 2025-12-30 is before the start 2026-01-01",
+        # With a logical date outside of the DAG's own dates, Airflow makes a run without tasks: it cannot even ask.
         server.api.trigger(
-            "amplab", datetime(2026, 1, 5, tzinfo=UTC), run="after"
-        ): "AFTER_END: 2026-01-04 is not before the end",
+            "amplab", six, (datetime(2025, 12, 31, tzinfo=UTC), day(1)), run="before"
+        ): "BEFORE_START: 2025-12-31 is before the start 2026-01-01",
+        server.api.trigger("amplab", late, (day(4), day(5)), run="after"): "AFTER_END: 2026-01-04 is not before the end",
         server.api.trigger(
-            "amplab", six, (six, noon), run="between"
+            "amplab", noon, (six, noon), run="between"
         ): "BAD_EPOCH: the data interval [2026-01-01T06:00, 2026-01-01T12:00)",
         server.api.trigger("amplab", None, run="undated"): "BAD_EPOCH: this run has no data interval",
     }

@@ -7,7 +7,7 @@ the user's stages are imported.
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ RETRIES = 2
 RETRY_DELAY = timedelta(seconds=10)
 
 _INSTANT = timedelta(microseconds=1)
-_EVER = (datetime(1900, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC))
 
 
 def pipeline_dag(name: str) -> DAG:
@@ -60,9 +59,6 @@ def graph_dag(root: Path, graph: Graph) -> DAG:
     complete = CompleteOperator(task_id="_complete" if "complete" in tasks else "complete", **where)
     for each in graph.collections:
         tasks[each.name].set_upstream([tasks[name] for name in each.inputs])
-    for task in (*tasks.values(), complete):
-        # Tasks take over the DAG's dates, and a run outside of them would be a success without tasks: let them say no instead.
-        task.start_date, task.end_date = _EVER
     read = {name for each in graph.collections for name in each.inputs}
     complete.set_upstream([task for name, task in tasks.items() if name not in read])
     return dag
