@@ -196,7 +196,7 @@ class Api:
             if answer.status_code == httpx.codes.UNAUTHORIZED:
                 del self._client.headers["Authorization"]
             elif answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
-                time.sleep(_PAUSE)  # SQLite was locked, so nothing was done
+                time.sleep(_PAUSE)  # SQLite was locked
             else:
                 break
         if answer.status_code == httpx.codes.NOT_FOUND and missing is not None:

@@ -35,6 +35,7 @@ COMPONENTS = {
 _USUAL_PORT = 8080
 _MIGRATION_SECONDS = 300
 _START_SECONDS = 180
+_SETTLED_SECONDS = 30
 
 
 class Component:
@@ -42,8 +43,9 @@ class Component:
 
     def __init__(self, name: str, command: list[str], log: Path, environment: dict[str, str]) -> None:
         self.name = name
+        self.command = command
         self.log = log
-        log.unlink(missing_ok=True)
+        self._started = time.monotonic()
         self._warden = subprocess.Popen(
             [sys.executable, "-I", "-S", warden.__file__, str(log), sys.executable, "-m", "airflow", *command],
             stdin=subprocess.PIPE,
@@ -54,6 +56,10 @@ class Component:
     def code(self) -> int | None:
         """The exit code, once it ended."""
         return self._warden.poll()
+
+    def is_settled(self) -> bool:
+        """Whether it has run for a while, so that an end now comes from what it met and not from what it is."""
+        return time.monotonic() - self._started > _SETTLED_SECONDS
 
     def wait(self, seconds: float) -> int | None:
         """The exit code, or nothing when it still runs after that time."""
@@ -109,6 +115,7 @@ class Server:
             self._migrate()
             self._since = time.time()
             for name, command in COMPONENTS.items():
+                self._log(name).unlink(missing_ok=True)
                 self._start(name, command)
             self.wait_until_healthy()
         except BaseException:
@@ -120,13 +127,19 @@ class Server:
         self._stack.close()
 
     def check(self) -> None:
-        """Raise when a component has died."""
-        for component in self._components.values():
-            if (code := component.code()) is not None:
+        """Start a component that died again, as a service manager would; raise when it died soon after its start.
+
+        Airflow's scheduler ends with an error when, for one, somebody deletes a run that it is looking at.
+        """
+        for component in list(self._components.values()):
+            if (code := component.code()) is None:
+                continue
+            if not component.is_settled():
                 raise FirnlineError(
                     "PREREQUISITE",
                     f"Airflow's {component.name} ended with code {code}; the end of {component.log}:\n{component.last_lines()}\n",
                 )
+            self._start(component.name, component.command)
 
     def wait_until_healthy(self, seconds: float = _START_SECONDS) -> None:
         """Wait until every component says that it works."""
@@ -165,7 +178,10 @@ class Server:
         marker.write_text(version)
 
     def _start(self, name: str, command: list[str]) -> None:
-        self._components[name] = Component(name, command, self.home.logs / f"{name}.log", self.home.environment(self.port))
+        self._components[name] = Component(name, command, self._log(name), self.home.environment(self.port))
+
+    def _log(self, name: str) -> Path:
+        return self.home.logs / f"{name}.log"
 
     def _stop(self) -> None:
         with _handling(signal.SIG_IGN, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
