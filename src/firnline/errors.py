@@ -64,6 +64,16 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "ENGINE_LOST": Code("Nothing: Spark's driver died; a retry goes on from the log.", retryable=True),
         "INPUT_NOT_READY": Code("Run the input for this epoch first; a retry will go on from there.", retryable=True),
         "GENERATION_CHANGED": Code("Nothing: the collection was rewound meanwhile; a retry starts from there.", retryable=True),
+        # computing a change from changes
+        "NONDETERMINISTIC_FUNCTION": Code("Use a function of the rows alone: epoch times, hashes of columns, an explicit order."),
+        "DEDUP_WITHOUT_ORDER": Code("Say which row stays: orderBy(...).dropDuplicates([...]), or use distinct()."),
+        "LIMIT_WITHOUT_ORDER": Code("Say which rows stay: orderBy(...).limit(n)."),
+        "PIVOT_WITHOUT_VALUES": Code("Name the values: pivot(column, [...])."),
+        "OPAQUE_SQL": Code("Write this part with DataFrame operations, or in SQL that docs/reference.md lists."),
+        "UNSUPPORTED_OPERATOR": Code("Use operators that docs/reference.md lists, or refresh=\"auto\" to compute it in full."),
+        "UNSUPPORTED_EXPRESSION": Code("Use expressions that docs/reference.md lists, or refresh=\"auto\" to compute it in full."),
+        "AMBIGUOUS_COLUMN": Code("Give the columns different names, or name the relation: alias('a') and 'a.column'."),
+        "UNRESOLVED_COLUMN": Code("Refer to columns of the DataFrame at hand."),
         # reading files
         "MISSING_FILE": Code("Deliver the file, or pass optional=True if an epoch may have none.", retryable=True),
         "UNREADABLE_FILE": Code("Check that the file exists, is readable and is of the declared format."),

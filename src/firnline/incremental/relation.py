@@ -1,12 +1,21 @@
-"""Small words for building Connect relations: columns, projections, unions, sums of weights."""
+"""Small words for building Connect plans: columns, literals, calls, projections, joins, unions, sums of weights.
+
+Weighted rows carry their weight in ``_diff``. Plans are built bottom-up and never changed: every word returns a new message.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pyspark.sql.connect.proto import Expression, Relation
+from pyspark.sql.connect.proto import Join as JoinProto
 
 from firnline.model.names import DIFF
+
+INNER = JoinProto.JOIN_TYPE_INNER
+LEFT_OUTER = JoinProto.JOIN_TYPE_LEFT_OUTER
+SEMI = JoinProto.JOIN_TYPE_LEFT_SEMI
+ANTI = JoinProto.JOIN_TYPE_LEFT_ANTI
 
 
 def column(name: str) -> Expression:
@@ -23,6 +32,13 @@ def integer(value: int) -> Expression:
     return expression
 
 
+def text(value: str) -> Expression:
+    """A string literal."""
+    expression = Expression()
+    expression.literal.string = value
+    return expression
+
+
 def call(function: str, *arguments: Expression) -> Expression:
     """A call of one of Spark's own functions."""
     expression = Expression()
@@ -31,15 +47,39 @@ def call(function: str, *arguments: Expression) -> Expression:
     return expression
 
 
-def alias(expression: Expression, name: str) -> Expression:
-    """The expression under a name."""
+def cast(expression: Expression, kind: str) -> Expression:
+    """The expression as another type, given in DDL."""
+    found = Expression()
+    found.cast.expr.CopyFrom(expression)
+    found.cast.type_str = kind
+    return found
+
+
+def alias(expression: Expression, *names: str) -> Expression:
+    """The expression under a name; a generator of several columns under several."""
     named = Expression()
     named.alias.expr.CopyFrom(expression)
-    named.alias.name.append(name)
+    named.alias.name.extend(names)
     return named
 
 
-def project(source: Relation, expressions: Sequence[Expression]) -> Relation:
+def all_of(conditions: Sequence[Expression]) -> Expression | None:
+    """The conjunction, as a balanced tree (protobuf refuses deep nesting); None of nothing."""
+    if len(conditions) < 2:
+        return conditions[0] if conditions else None
+    middle = len(conditions) // 2
+    left, right = all_of(conditions[:middle]), all_of(conditions[middle:])
+    assert left is not None
+    assert right is not None
+    return call("and", left, right)
+
+
+def differs(left: Expression, right: Expression) -> Expression:
+    """Whether two values differ, where nulls are equal to each other."""
+    return call("not", call("<=>", left, right))
+
+
+def project(source: Relation, expressions: Iterable[Expression]) -> Relation:
     """Select expressions."""
     relation = Relation()
     relation.project.input.CopyFrom(source)
@@ -47,24 +87,90 @@ def project(source: Relation, expressions: Sequence[Expression]) -> Relation:
     return relation
 
 
-def union(left: Relation, right: Relation) -> Relation:
-    """All rows of both, by position."""
+def filtered(source: Relation, condition: Expression) -> Relation:
+    """The rows for which the condition is true."""
     relation = Relation()
-    relation.set_op.left_input.CopyFrom(left)
-    relation.set_op.right_input.CopyFrom(right)
-    relation.set_op.set_op_type = relation.set_op.SET_OP_TYPE_UNION
-    relation.set_op.is_all = True
+    relation.filter.input.CopyFrom(source)
+    relation.filter.condition.CopyFrom(condition)
     return relation
+
+
+def joined(left: Relation, right: Relation, kind: JoinProto.JoinType.ValueType, condition: Expression | None) -> Relation:
+    """The join of two relations without a common column name."""
+    relation = Relation()
+    relation.join.left.CopyFrom(left)
+    relation.join.right.CopyFrom(right)
+    relation.join.join_type = kind if condition is not None or kind != INNER else JoinProto.JOIN_TYPE_CROSS
+    if condition is not None:
+        relation.join.join_condition.CopyFrom(condition)
+    return relation
+
+
+def broadcast(source: Relation) -> Relation:
+    """A hint that the relation is small."""
+    relation = Relation()
+    relation.hint.input.CopyFrom(source)
+    relation.hint.name = "broadcast"
+    return relation
+
+
+def grouped(source: Relation, keys: Iterable[Expression], aggregates: Iterable[Expression]) -> Relation:
+    """One row per group, or one for all without keys."""
+    relation = Relation()
+    relation.aggregate.input.CopyFrom(source)
+    relation.aggregate.group_type = relation.aggregate.GROUP_TYPE_GROUPBY
+    relation.aggregate.grouping_expressions.extend(keys)
+    relation.aggregate.aggregate_expressions.extend(aggregates)
+    return relation
+
+
+def distinct(source: Relation) -> Relation:
+    """Each row once."""
+    relation = Relation()
+    relation.deduplicate.input.CopyFrom(source)
+    relation.deduplicate.all_columns_as_keys = True
+    return relation
+
+
+def union(left: Relation, *others: Relation) -> Relation:
+    """All rows of all, by position."""
+    for right in others:
+        relation = Relation()
+        relation.set_op.left_input.CopyFrom(left)
+        relation.set_op.right_input.CopyFrom(right)
+        relation.set_op.set_op_type = relation.set_op.SET_OP_TYPE_UNION
+        relation.set_op.is_all = True
+        left = relation
+    return left
+
+
+def named(table: str, options: Mapping[str, str] | None = None) -> Relation:
+    """A table or view by its quoted name."""
+    relation = Relation()
+    relation.read.named_table.unparsed_identifier = table
+    relation.read.named_table.options.update(options or {})
+    return relation
+
+
+def negated(source: Relation, columns: Sequence[str]) -> Relation:
+    """The rows with opposite weights."""
+    return project(source, [*map(column, columns), alias(call("negative", column(DIFF)), DIFF)])
 
 
 def consolidated(source: Relation, columns: Sequence[str]) -> Relation:
     """Equal rows merged into one with the sum of their weights; rows whose weights cancel out vanish."""
-    summed = Relation()
-    summed.aggregate.input.CopyFrom(source)
-    summed.aggregate.group_type = summed.aggregate.GROUP_TYPE_GROUPBY
-    summed.aggregate.grouping_expressions.extend(column(name) for name in columns)
-    summed.aggregate.aggregate_expressions.append(alias(call("sum", column(DIFF)), DIFF))
+    summed = grouped(source, map(column, columns), [alias(call("sum", column(DIFF)), DIFF)])
+    return filtered(summed, call("not", call("==", column(DIFF), integer(0))))
+
+
+def renamed(source: Relation, names: Sequence[str]) -> Relation:
+    """The relation under new column names, by position."""
     relation = Relation()
-    relation.filter.input.CopyFrom(summed)
-    relation.filter.condition.CopyFrom(call("not", call("==", column(DIFF), integer(0))))
+    relation.to_df.input.CopyFrom(source)
+    relation.to_df.column_names.extend(names)
     return relation
+
+
+def named_as(source: Relation, ids: Sequence[str], names: Sequence[str]) -> Relation:
+    """Some columns under other names."""
+    return project(source, [alias(column(of), name) for of, name in zip(ids, names, strict=True)])

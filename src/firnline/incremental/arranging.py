@@ -1,0 +1,238 @@
+"""Which intermediate results are kept from epoch to epoch, as hidden arrangements.
+
+Two kinds: sums of aggregates that add up, which then never read their input's state; and results whose state an operator above
+needs in part, while the parts cannot be had from the logs below without computing all of it. Everything else is computed anew
+from what changed: a join's output is never kept just to be joined again.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+from pyspark.sql.connect.proto import Expression
+
+from firnline.incremental import functions
+from firnline.incremental.accumulators import ONE, Part, Parts, is_linear, parts, total
+from firnline.incremental.algebra import (
+    Accumulate,
+    Aggregate,
+    CoGroupMap,
+    Column,
+    Constant,
+    Filter,
+    GroupMap,
+    Input,
+    Join,
+    Map,
+    Node,
+    Output,
+    SetOperation,
+    Top,
+    Union,
+    Verbatim,
+    Window,
+    changed,
+)
+from firnline.incremental.expressions import function, plain, rewritten, walk
+from firnline.incremental.pruning import pruned
+from firnline.incremental.relation import column
+from firnline.incremental.rules.map import passed
+from firnline.incremental.typing import Typing
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """A hidden collection: its name, the node whose rows it keeps, and the columns under the names it keeps them."""
+
+    name: str
+    node: Node
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """A stage in steps: arrangements in the order in which they are computed, then the stage's own rows."""
+
+    arrangements: tuple[Arrangement, ...]
+    root: Node
+
+
+def arranged(root: Node, name: str, typing: Typing) -> Arranged:
+    """The plan in steps; ``name`` begins the names of its arrangements."""
+    arranger = _Arranger(name, typing)
+    found = arranger.rebuilt(pruned(root, root.ids))
+    steps = tuple(replace(each, node=pruned(each.node, each.node.ids)) for each in arranger.arrangements)
+    return Arranged(steps, pruned(found, root.ids))
+
+
+class _Arranger:
+    def __init__(self, name: str, typing: Typing) -> None:
+        self.arrangements: list[Arrangement] = []
+        self._name, self._typing = name, typing
+        self._numbers = itertools.count()
+        self._done: dict[int, Node] = {}
+        self._kept: dict[int, Node] = {}
+        self._alive: list[Node] = []  # so that ids of nodes stay theirs
+
+    def rebuilt(self, node: Node) -> Node:
+        """The node over rebuilt inputs, with arrangements in place of what is kept."""
+        if id(node) not in self._done:
+            self._alive.append(node)
+            inputs = {
+                each.name: self.rebuilt(value) for each in fields(node) if isinstance(value := getattr(node, each.name), Node)
+            }
+            found = changed(node, **inputs) if any(value is not getattr(node, name) for name, value in inputs.items()) else node
+            if isinstance(found, Aggregate):
+                found = self._aggregate(found)
+            self._done[id(node)] = self._with_kept_inputs(found)
+        return self._done[id(node)]
+
+    def _with_kept_inputs(self, node: Node) -> Node:
+        for name, columns in _needs(node).items():
+            below = getattr(node, name)
+            if not is_restrictable(below, columns):
+                node = changed(node, **{name: self._keep(below)})
+        return node
+
+    def _keep(self, node: Node) -> Node:
+        """An arrangement in place of a node."""
+        number = id(node)
+        if number not in self._kept:
+            self._alive.append(node)
+            name = f"{self._name}__{len(self.arrangements)}"
+            columns = tuple(Column(each.id, f"c{place}") for place, each in enumerate(node.columns))
+            if isinstance(node, Accumulate):
+                node = changed(node, columns=columns, arrangement=name)
+            self._typing.keep(name, node, [each.name for each in columns])
+            self.arrangements.append(Arrangement(name, node, columns))
+            self._kept[number] = Input(columns, node.where, name)
+        return self._kept[number]
+
+    def _new(self, name: str) -> Column:
+        return Column(f"a{next(self._numbers)}", name)
+
+    def _aggregate(self, node: Aggregate) -> Node:
+        """Sums that are kept, if all aggregates add up; else the same with sums that do not depend on the order of rows."""
+        calls = [each for output in node.aggregates for each in walk(output.expression) if function(each) in functions.AGGREGATES]
+        if not calls:
+            return node
+        arguments: dict[bytes, tuple[Expression, Column]] = {}
+        for each in calls:
+            for argument in each.unresolved_function.arguments if is_linear(each) else ():
+                if plain(argument) is None and argument.WhichOneof("expr_type") != "literal":
+                    arguments.setdefault(argument.SerializeToString(deterministic=True), (argument, self._new("argument")))
+        node = changed(node, input=_widened(node.input, list(arguments.values())))
+        collected: dict[bytes, tuple[Part, Column]] = {}
+        is_kept = True
+
+        def summed(part: Part) -> Column:
+            key = part.term.SerializeToString(deterministic=True) + part.kind.encode()
+            return collected.setdefault(key, (part, self._new("sum")))[1]
+
+        def added_up(expression: Expression) -> Expression:
+            nonlocal is_kept
+            if function(expression) not in functions.AGGREGATES:
+                return expression
+            found = self._parts(node.input, expression, arguments) if is_linear(expression) else None
+            if found is None:
+                is_kept = False
+                return expression
+            return found.finish([column(summed(part).id) for part in found.parts])
+
+        outputs = tuple(replace(each, expression=rewritten(each.expression, added_up)) for each in node.aggregates)
+        if is_kept:
+            return self._accumulated(node, outputs, collected, summed(ONE))
+        totals = {found.id: total(part) for part, found in collected.values()}
+
+        def spelt(expression: Expression) -> Expression:
+            return totals.get(plain(expression) or "", expression)
+
+        return changed(node, aggregates=tuple(replace(each, expression=rewritten(each.expression, spelt)) for each in outputs))
+
+    def _parts(self, source: Node, expression: Expression, arguments: dict[bytes, tuple[Expression, Column]]) -> Parts | None:
+        copy = Expression()
+        copy.CopyFrom(expression)
+        for argument in copy.unresolved_function.arguments:
+            made = arguments.get(argument.SerializeToString(deterministic=True))
+            if made:
+                argument.CopyFrom(column(made[1].id))
+        return parts(copy, self._typing.kinds(source, list(copy.unresolved_function.arguments)))
+
+    def _accumulated(
+        self, node: Aggregate, outputs: tuple[Output, ...], collected: dict[bytes, tuple[Part, Column]], count: Column
+    ) -> Node:
+        known = {each.id: each for each in node.input.columns}
+        keys = tuple(known[key] for key in node.keys)
+        sums = tuple((Output((found,), part.term), part.kind) for part, found in collected.values())
+        columns = (*keys, *(found for _, found in collected.values()))
+        kept = self._keep(Accumulate(columns, node.where, node.input, node.keys, sums, count.id, ""))
+        passed_on = tuple(Output((each,), column(each.id)) for each in node.columns if each.id in node.keys)
+        return Map(node.columns, node.where, kept, (*passed_on, *outputs))
+
+
+def _widened(node: Node, made: Sequence[tuple[Expression, Column]]) -> Node:
+    if not made:
+        return node
+    kept = tuple(Output((each,), column(each.id)) for each in node.columns)
+    new = tuple(Output((found,), expression) for expression, found in made)
+    return Map((*node.columns, *(found for _, found in made)), node.where, node, (*kept, *new))
+
+
+def _needs(node: Node) -> dict[str, tuple[str, ...]]:
+    """The inputs whose states a node's change is computed from, and the columns by which it asks for them."""
+    match node:
+        case Aggregate() | GroupMap():
+            return {"input": node.keys}
+        case Window():
+            return {"input": node.partition}
+        case Top():
+            return {"input": ()}
+        case SetOperation():
+            return {"left": tuple(node.left.ids), "right": tuple(node.right.ids)}
+        case Join() | CoGroupMap():
+            return {"left": tuple(left for left, _ in node.keys), "right": tuple(right for _, right in node.keys)}
+    return {}
+
+
+def is_restrictable(node: Node, columns: Sequence[str]) -> bool:
+    """Whether the rows with some values of these columns can be had by reading logs, without computing all rows first."""
+    match node:
+        case Input() | Constant():
+            return True
+        case Map():
+            names = passed(node.outputs)
+            return is_restrictable(node.input, [names[of] for of in columns if of in names])
+        case Filter():
+            return is_restrictable(node.input, columns)
+        case Verbatim():
+            return not node.is_opaque and is_restrictable(node.input, ())
+        case Union():
+            moved = dict(zip(node.ids, node.right.ids, strict=True))
+            return is_restrictable(node.left, columns) and is_restrictable(node.right, [moved[of] for of in columns])
+        case Join():
+            return _is_join_restrictable(node, columns)
+        case Aggregate():
+            found = [of for of in columns if of in node.keys]
+            return bool(found) and is_restrictable(node.input, found)
+        case Window():
+            names = passed(node.outputs)
+            found = [names[of] for of in columns if names.get(of) in node.partition]
+            return bool(found) and is_restrictable(node.input, found)
+        case SetOperation():
+            sides = (dict(zip(node.ids, side.ids, strict=True)) for side in (node.left, node.right))
+            both = zip((node.left, node.right), sides, strict=True)
+            return bool(columns) and all(is_restrictable(side, [names[of] for of in columns]) for side, names in both)
+    return False
+
+
+def _is_join_restrictable(node: Join, columns: Sequence[str]) -> bool:
+    left = [of for of in columns if of in node.left.ids]
+    right = [of for of in columns if of in node.right.ids]
+    if node.kind == "inner":
+        left += [one for one, other in node.keys if other in right]
+    on_left, on_right = ([pair[side] for pair in node.keys] for side in (0, 1))
+    if left:
+        return is_restrictable(node.left, left) and is_restrictable(node.right, on_right)
+    return bool(right) and node.kind == "inner" and is_restrictable(node.right, right) and is_restrictable(node.left, on_left)

@@ -1,0 +1,580 @@
+"""From a Connect plan to the algebra: names become ids, and many operators become few.
+
+``bind`` either returns a tree that means the same as the plan, or raises a coded refusal with the user's file and line. Codes in
+``ALWAYS`` are refused whatever is asked for, since such a stage has no single answer.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from google.protobuf.message import Message
+from pyspark.sql.connect.proto import Expression, Relation
+
+from firnline.errors import FirnlineError, Location
+from firnline.incremental import functions
+from firnline.incremental.algebra import (
+    Aggregate,
+    CoGroupMap,
+    Column,
+    Constant,
+    Filter,
+    GroupMap,
+    Input,
+    Map,
+    Node,
+    Output,
+    SetKind,
+    SetOperation,
+    Top,
+    Union,
+    Verbatim,
+    Window,
+)
+from firnline.incremental.expressions import function, inner, place, plain, references, walk
+from firnline.incremental.joining import join
+from firnline.incremental.relation import call, cast, column, integer
+from firnline.incremental.scope import Bound, Field, Made, reference, resolved, split
+from firnline.incremental.sql_expression import parsed
+from firnline.incremental.typing import Analyze
+
+ALWAYS = frozenset(["NONDETERMINISTIC_FUNCTION", "DEDUP_WITHOUT_ORDER", "LIMIT_WITHOUT_ORDER"])
+
+
+_Draft = tuple[tuple[str, ...] | None, Expression, Field | None]
+"""Names, if the plan says them; a bound expression; the field that it passes on, if it is nothing but a column."""
+
+
+class Binder:
+    """Binds one plan.
+
+    Args:
+        inputs: The collections by the plan id of the DataFrame that stands for them: name and column names.
+        analyze: Asked only where names or types do not show in the plan itself.
+    """
+
+    def __init__(self, inputs: Mapping[int, tuple[str, Sequence[str]]], analyze: Analyze) -> None:
+        self.analyze = analyze
+        self._inputs = inputs
+        self._numbers = itertools.count()
+        self._plans: dict[int, list[Bound]] = {}
+        self._where: list[str | None] = [None]
+        self.notes: list[str] = []
+
+    def bind(self, relation: Relation) -> Bound:
+        """The relation in the algebra."""
+        with self.at(relation):
+            plan = relation.common.plan_id if relation.common.HasField("plan_id") else None
+            if plan is not None and plan in self._inputs:
+                bound = self._input(*self._inputs[plan])
+            else:
+                kind = relation.WhichOneof("rel_type") or "nothing"
+                method = getattr(self, f"_{kind}", None)
+                if method is None:
+                    raise self.refusal("UNSUPPORTED_OPERATOR", f"{kind.replace('_', ' ')!r} has no rule")
+                bound = method(relation)
+            if plan is not None:
+                self._plans.setdefault(plan, []).append(bound)
+            return bound
+
+    @property
+    def where(self) -> str | None:
+        """The user's call site of what is being bound."""
+        return self._where[-1]
+
+    @contextmanager
+    def at(self, message: Message) -> Iterator[None]:
+        """Remember the call site of a message while it is bound."""
+        self._where.append(place(message) or self._where[-1])
+        yield
+        self._where.pop()
+
+    def refusal(self, code: str, what: str) -> FirnlineError:
+        """A refusal at the present call site."""
+        file, _, line = (self.where or "").rpartition(":")
+        return FirnlineError(code, what, Location(file, int(line)) if line.isdigit() else None)
+
+    def new(self, name: str) -> Column:
+        """A new column."""
+        return Column(f"c{next(self._numbers)}", name)
+
+    # ---- expressions
+
+    def expression(self, expression: Expression, *scopes: Bound) -> Expression:
+        """The expression with every name replaced by an id, or a refusal."""
+        copy = Expression()
+        copy.CopyFrom(expression)
+        return self._bound(copy, scopes)
+
+    def _bound(self, expression: Expression, scopes: Sequence[Bound]) -> Expression:
+        with self.at(expression):
+            kind = expression.WhichOneof("expr_type")
+            if kind == "expression_string":
+                return self._bound(parsed(expression.expression_string.expression), scopes)
+            if kind == "unresolved_attribute":
+                return self._attribute(expression, scopes)
+            if kind in ("unresolved_regex", "subquery_expression", "typed_aggregate_expression", "direct_shuffle_partition_id"):
+                raise self.refusal("UNSUPPORTED_EXPRESSION", f"{kind.replace('_', ' ')!r} has no rule")
+            if kind == "common_inline_user_defined_function" and not expression.common_inline_user_defined_function.deterministic:
+                raise self.refusal("NONDETERMINISTIC_FUNCTION", "a Python function that is declared nondeterministic")
+            self._check(expression)
+            if kind == "unresolved_function":
+                self._spread(expression, scopes)
+            for below in list(inner(expression)):
+                below.CopyFrom(self._bound(below, scopes))
+            expression.ClearField("common")
+            return expression
+
+    def _check(self, expression: Expression) -> None:
+        name = function(expression)
+        if name is None:
+            return
+        is_clock = name in functions.CLOCK and not list(inner(expression))
+        if name in functions.NONDETERMINISTIC or is_clock:
+            raise self.refusal("NONDETERMINISTIC_FUNCTION", f"{name}() gives another answer at another time or place")
+        if name in functions.SORTED:
+            for below in inner(expression):
+                if function(below) in ("collect_list", "array_agg"):
+                    below.unresolved_function.is_internal = True  # its order does not show
+        if name in functions.ORDER_DEPENDENT and not expression.unresolved_function.is_internal:
+            raise self.refusal("NONDETERMINISTIC_FUNCTION", f"{name}() depends on the order in which rows come")
+
+    def _spread(self, expression: Expression, scopes: Sequence[Bound]) -> None:
+        """Replace a star among a function's arguments; count(*) counts rows."""
+        arguments = list(expression.unresolved_function.arguments)
+        if not any(each.WhichOneof("expr_type") == "unresolved_star" for each in arguments):
+            return
+        del expression.unresolved_function.arguments[:]
+        if function(expression) == "count" and not expression.unresolved_function.is_distinct:
+            expression.unresolved_function.arguments.append(integer(1))
+            return
+        for each in arguments:
+            star = each.WhichOneof("expr_type") == "unresolved_star"
+            fields = self._starred(each, scopes) if star else ()
+            expression.unresolved_function.arguments.extend([reference(field.id) for field in fields] if star else [each])
+
+    def _starred(self, expression: Expression, scopes: Sequence[Bound]) -> list[Field]:
+        star = expression.unresolved_star
+        fields = [field for scope in scopes for field in scope.fields]
+        if star.HasField("plan_id"):
+            of_plan = {field.id for bound in self._plans.get(star.plan_id, ()) for field in bound.fields}
+            fields = [field for field in fields if field.id in of_plan]
+        elif star.unparsed_target:
+            alias = split(star.unparsed_target)[0].lower()
+            fields = [field for field in fields if field.qualifier is not None and field.qualifier.lower() == alias]
+        if not fields:
+            raise self.refusal("UNSUPPORTED_EXPRESSION", f"{star.unparsed_target!r} names no relation here")
+        return fields
+
+    def _attribute(self, expression: Expression, scopes: Sequence[Bound]) -> Expression:
+        attribute = expression.unresolved_attribute
+        parts = split(attribute.unparsed_identifier)
+        fields = [field for scope in scopes for field in scope.fields]
+        if attribute.HasField("plan_id"):
+            known = {field.id for field in fields}
+            of_plan = [field for bound in self._plans.get(attribute.plan_id, ()) for field in bound.fields]
+            fields = [field for field in of_plan if field.id in known]
+        try:
+            found = resolved(parts, fields)
+        except FirnlineError as error:
+            raise self.refusal(error.code, error.what) from None
+        if found is None:
+            raise self.refusal("UNRESOLVED_COLUMN", f"{attribute.unparsed_identifier!r} is no column here")
+        field, path = found
+        return reference(field.id, path)
+
+    # ---- row by row
+
+    def outputs(self, expressions: Sequence[Expression], source: Bound, relation: Relation | None) -> list[Made]:
+        """What expressions of a projection make, with stars spelt out; names that Spark invents are asked of it."""
+        made: list[_Draft] = []
+        for each in expressions:
+            with self.at(each):
+                if each.WhichOneof("expr_type") == "expression_string":
+                    each = parsed(each.expression_string.expression)
+                if each.WhichOneof("expr_type") == "unresolved_star":
+                    made += [((field.name,), reference(field.id), field) for field in self._starred(each, (source,))]
+                    continue
+                names = tuple(each.alias.name) if each.WhichOneof("expr_type") == "alias" else None
+                bound = self.expression(each.alias.expr if names else each, source)
+                field = None
+                if names is None and bound.WhichOneof("expr_type") == "unresolved_attribute":
+                    names = (split(each.unresolved_attribute.unparsed_identifier)[-1],)
+                    found = plain(bound)
+                    field = next((known for known in source.fields if known.id == found), None)
+                    names = (field.name,) if field else names
+                made.append((names, bound, field))
+        return [*self._named(made, relation)]
+
+    def _named(self, made: Sequence[_Draft], relation: Relation | None) -> Iterator[Made]:
+        unnamed = [number for number, (names, *_) in enumerate(made) if names is None]
+        all_names: list[str] = []
+        if unnamed:
+            if relation is None:
+                raise self.refusal("UNSUPPORTED_EXPRESSION", "an expression without a name")
+            all_names = [name for name, _ in self.analyze(relation)]
+        at = 0
+        for names, expression, field in made:
+            if names is None:
+                is_generator = function(expression) in functions.GENERATORS
+                width = len(all_names) - sum(len(other) if other else 1 for other, *_ in made) + 1 if is_generator else 1
+                names = tuple(all_names[at : at + width])
+            at += len(names)
+            if field is not None:
+                yield Output((Column(field.id, names[0]),), expression), (replace(field, name=names[0]),)
+                continue
+            columns = tuple(self.new(name) for name in names)
+            yield Output(columns, expression), tuple(Field(each.id, each.name) for each in columns)
+
+    def mapped(self, source: Bound, outputs: Sequence[Made]) -> Bound:
+        """A projection; one with window functions has a rule of its own."""
+        fields = tuple(field for _, each in outputs for field in each)
+        made = tuple(each for each, _ in outputs)
+        if len({field.id for field in fields}) < len(fields):
+            made, fields = self._doubled(made, fields)
+        columns = tuple(Column(field.id, field.name) for field in fields)
+        windows = [found for each in made for found in walk(each.expression) if found.WhichOneof("expr_type") == "window"]
+        kept = {field.id for field in fields}
+        order = source.order if all(references(each) <= kept for each in source.order) else ()
+        if not windows:
+            return Bound(Map(columns, self.where, source.node, made), fields, order)
+        made = tuple(replace(each, expression=self._total(each.expression, source)) for each in made)
+        partitions = [{plain(key) for key in found.window.partition_spec} for found in windows]
+        common = set.intersection(*partitions) - {None}
+        partition = tuple(of for of in source.node.ids if of in common)
+        return Bound(Window(columns, self.where, source.node, partition, made), fields)
+
+    def _doubled(self, made: Sequence[Output], fields: Sequence[Field]) -> tuple[tuple[Output, ...], tuple[Field, ...]]:
+        """A column that is selected twice gets a second id."""
+        seen: set[str] = set()
+        outputs = []
+        for each in made:
+            if each.columns[0].id in seen:
+                each = Output((self.new(each.columns[0].name),), each.expression)
+            seen.add(each.columns[0].id)
+            outputs.append(each)
+        ids = [of.id for each in outputs for of in each.columns]
+        return tuple(outputs), tuple(replace(field, id=of) for field, of in zip(fields, ids, strict=True))
+
+    def _total(self, expression: Expression, source: Bound) -> Expression:
+        """Window functions that see the order of rows with ties broken by all columns."""
+        copy = Expression()
+        copy.CopyFrom(expression)
+        for found in walk(copy):
+            if found.WhichOneof("expr_type") != "window":
+                continue
+            name = function(found.window.window_function) or ""
+            by_rows = found.window.frame_spec.frame_type == found.window.frame_spec.FRAME_TYPE_ROW
+            if name in functions.TIE_SENSITIVE or by_rows:
+                if not found.window.order_spec:
+                    raise self.refusal("NONDETERMINISTIC_FUNCTION", f"{name}() over a window without an order")
+                found.window.order_spec.extend(each.sort_order for each in self.ties(source))
+        return copy
+
+    def ties(self, source: Bound) -> list[Expression]:
+        """An order by all columns."""
+        return [_ascending(reference(of)) for of in source.node.ids]
+
+    def _project(self, relation: Relation) -> Bound:
+        source = self.bind(relation.project.input) if relation.project.HasField("input") else self._nothing()
+        return self.mapped(source, self.outputs(list(relation.project.expressions), source, relation))
+
+    def _filter(self, relation: Relation) -> Bound:
+        source = self.bind(relation.filter.input)
+        condition = self.expression(relation.filter.condition, source)
+        return replace(source, node=Filter(source.node.columns, self.where, source.node, condition))
+
+    def _with_columns(self, relation: Relation) -> Bound:
+        source = self.bind(relation.with_columns.input)
+        new: dict[str, Expression] = {}
+        for each in relation.with_columns.aliases:
+            wrapped = Expression()
+            wrapped.alias.CopyFrom(each)
+            new[each.name[0].lower()] = wrapped
+        names = [field.name.lower() for field in source.fields]
+        kept: list[Expression | Field] = [new.get(name, field) for name, field in zip(names, source.fields, strict=True)]
+        extra = [each for name, each in new.items() if name not in names]
+        return self.mapped(source, self._with_kept([*kept, *extra], source))
+
+    def _with_kept(self, expressions: Sequence[Expression | Field], source: Bound) -> list[Made]:
+        made: list[Made] = []
+        for each in expressions:
+            if isinstance(each, Field):
+                made.append((Output((Column(each.id, each.name),), reference(each.id)), (each,)))
+            else:
+                made += self.outputs([each], source, None)
+        return made
+
+    def _with_columns_renamed(self, relation: Relation) -> Bound:
+        source = self.bind(relation.with_columns_renamed.input)
+        message = relation.with_columns_renamed
+        names = {**message.rename_columns_map, **{each.col_name: each.new_col_name for each in message.renames}}
+        fields = list(source.fields)
+        for old, new in names.items():
+            fields = [replace(field, name=new) if field.is_named(old) else field for field in fields]
+        return replace(source, fields=tuple(fields))
+
+    def _to_df(self, relation: Relation) -> Bound:
+        source = self.bind(relation.to_df.input)
+        names = list(relation.to_df.column_names)
+        return replace(source, fields=tuple(replace(field, name=name) for field, name in zip(source.fields, names, strict=True)))
+
+    def _drop(self, relation: Relation) -> Bound:
+        source = self.bind(relation.drop.input)
+        gone = {field.id for name in relation.drop.column_names for field in source.fields if field.is_named(name)}
+        for each in relation.drop.columns:
+            try:
+                gone.add(plain(self.expression(each, source)) or "")
+            except FirnlineError as error:
+                if error.code != "UNRESOLVED_COLUMN":
+                    raise
+        return self.kept(source, [field for field in source.fields if field.id not in gone])
+
+    def kept(self, source: Bound, fields: Sequence[Field]) -> Bound:
+        """Some of the columns, in a given order."""
+        return self.mapped(source, self._with_kept(fields, source))
+
+    def _subquery_alias(self, relation: Relation) -> Bound:
+        return self.bind(relation.subquery_alias.input).aliased(relation.subquery_alias.alias)
+
+    def _hint(self, relation: Relation) -> Bound:
+        return self.bind(relation.hint.input)
+
+    def _repartition(self, relation: Relation) -> Bound:
+        return replace(self.bind(relation.repartition.input), order=())
+
+    def _repartition_by_expression(self, relation: Relation) -> Bound:
+        return replace(self.bind(relation.repartition_by_expression.input), order=())
+
+    def _unpivot(self, relation: Relation) -> Bound:
+        return self.verbatim(relation, relation.unpivot.input)
+
+    def _fill_na(self, relation: Relation) -> Bound:
+        return self.verbatim(relation, relation.fill_na.input)
+
+    def _drop_na(self, relation: Relation) -> Bound:
+        return self.verbatim(relation, relation.drop_na.input)
+
+    def _replace(self, relation: Relation) -> Bound:
+        return self.verbatim(relation, relation.replace.input)
+
+    def _map_partitions(self, relation: Relation) -> Bound:
+        return self.verbatim(relation, relation.map_partitions.input, is_opaque=True)
+
+    def verbatim(self, relation: Relation, below: Relation, *, is_opaque: bool = False) -> Bound:
+        """A linear operator as it stands."""
+        source = self._renamed(self.bind(below))
+        message, columns = self._stripped(relation), self._made(relation)
+        kind = relation.WhichOneof("rel_type")
+        if kind in ("fill_na", "drop_na", "replace") and not getattr(message, kind).cols:
+            getattr(message, kind).cols.extend(source.names)
+        return _plainly(Verbatim(columns, self.where, source.node, message, is_opaque))
+
+    def _renamed(self, source: Bound) -> Bound:
+        """The same with nodes' names as the user sees them: no two alike."""
+        if len({name.lower() for name in source.names}) < len(source.names):
+            raise self.refusal("AMBIGUOUS_COLUMN", "two columns have the same name")
+        if source.node.columns == source.columns():
+            return source
+        return self.kept(source, source.fields)
+
+    def _stripped(self, relation: Relation) -> Relation:
+        """The message itself, without inputs, call sites and plan ids."""
+        copy = Relation()
+        copy.CopyFrom(relation)
+        copy.ClearField("common")
+        message = getattr(copy, copy.WhichOneof("rel_type") or "")
+        for below in ("input", "other"):
+            if below in message.DESCRIPTOR.fields_by_name:
+                message.ClearField(below)
+        for top in list(inner(message)):
+            for each in walk(top):
+                each.ClearField("common")
+                if each.WhichOneof("expr_type") == "unresolved_attribute":
+                    each.unresolved_attribute.ClearField("plan_id")
+        return copy
+
+    def _made(self, relation: Relation) -> tuple[Column, ...]:
+        return tuple(self.new(name) for name, _ in self.analyze(relation))
+
+    # ---- leaves
+
+    def _input(self, collection: str, names: Sequence[str]) -> Bound:
+        return _plainly(Input(tuple(self.new(name) for name in names), self.where, collection))
+
+    def _local_relation(self, relation: Relation) -> Bound:
+        return self._constant(relation)
+
+    _cached_local_relation = _chunked_cached_local_relation = _range = _local_relation
+
+    def _constant(self, relation: Relation) -> Bound:
+        copy = Relation()
+        copy.CopyFrom(relation)
+        copy.ClearField("common")
+        return _plainly(Constant(self._made(relation), self.where, copy))
+
+    def _nothing(self) -> Bound:
+        one = Relation()
+        one.range.end, one.range.step = 1, 1
+        return _plainly(Constant((self.new("id"),), self.where, one))
+
+    # ---- two relations
+
+    def _join(self, relation: Relation) -> Bound:
+        return join(self, relation)
+
+    def _set_op(self, relation: Relation) -> Bound:
+        message = relation.set_op
+        left, right = self.bind(message.left_input), self.bind(message.right_input)
+        if message.by_name:
+            left, right = self._by_name(left, right, fill=message.allow_missing_columns)
+        if len(left.fields) != len(right.fields):
+            raise self.refusal("UNSUPPORTED_OPERATOR", "a set operation of relations with different numbers of columns")
+        kinds = [[kind for _, kind in self.analyze(each)] for each in (relation, message.left_input, message.right_input)]
+        if not message.by_name:
+            left, right = self._typed(left, kinds[1], kinds[0]), self._typed(right, kinds[2], kinds[0])
+        left, right = self._aligned(left), self._aligned(right)
+        if message.set_op_type == message.SET_OP_TYPE_UNION:
+            bound = Bound(Union(left.columns(), self.where, left.node, right.node), left.fields)
+            return bound if message.is_all else self._distinct(bound)
+        columns = tuple(self.new(name) for name in left.names)
+        kind: SetKind = "intersect" if message.set_op_type == message.SET_OP_TYPE_INTERSECT else "except"
+        return _plainly(SetOperation(columns, self.where, left.node, right.node, kind, message.is_all))
+
+    def _typed(self, side: Bound, found: Sequence[str], wanted: Sequence[str]) -> Bound:
+        """A side under the types of the whole, so that equal values are equal rows."""
+        if found == wanted:
+            return replace(side, order=())
+        outputs = []
+        for field, one, other in zip(side.fields, found, wanted, strict=True):
+            if one == other:
+                outputs += self._with_kept([field], side)
+                continue
+            made = self.new(field.name)
+            outputs.append((Output((made,), cast(reference(field.id), other)), (replace(field, id=made.id),)))
+        return self.mapped(replace(side, order=()), outputs)
+
+    def _distinct(self, source: Bound) -> Bound:
+        source = self._aligned(source)
+        return Bound(Aggregate(source.columns(), self.where, source.node, tuple(source.node.ids), ()), source.fields)
+
+    def _aligned(self, side: Bound) -> Bound:
+        """The same with exactly its visible columns, in their order."""
+        return side if side.node.ids == [field.id for field in side.fields] else self.kept(side, side.fields)
+
+    def _by_name(self, left: Bound, right: Bound, *, fill: bool) -> tuple[Bound, Bound]:
+        extra = [field for field in right.fields if left.find(field.name) is None] if fill else []
+        names = [*left.names, *(field.name for field in extra)]
+        return self._padded(left, names, fill=fill), self._padded(right, names, fill=fill)
+
+    def _padded(self, side: Bound, names: Sequence[str], *, fill: bool) -> Bound:
+        expressions: list[Expression | Field] = []
+        for name in names:
+            field = side.find(name)
+            if field is None and not fill:
+                raise self.refusal("UNRESOLVED_COLUMN", f"{name!r} is on one side of a union only")
+            expressions.append(field or _null(name))
+        return self.mapped(side, self._with_kept(expressions, side))
+
+    # ---- orders
+
+    def _sort(self, relation: Relation) -> Bound:
+        source = self.bind(relation.sort.input)
+        order = []
+        for each in relation.sort.order:
+            wrapped = Expression()
+            wrapped.sort_order.CopyFrom(each)
+            order.append(self.expression(wrapped, source))
+        return replace(source, order=tuple(order)) if relation.sort.is_global else source
+
+    def _limit(self, relation: Relation) -> Bound:
+        return self._top(relation.limit.input, relation.limit.limit, 0)
+
+    def _offset(self, relation: Relation) -> Bound:
+        return self._top(relation.offset.input, None, relation.offset.offset)
+
+    def _top(self, below: Relation, limit: int | None, offset: int) -> Bound:
+        source = self.bind(below)
+        node = source.node
+        if isinstance(node, Top) and node.limit is None and limit is not None:
+            return replace(source, node=replace(node, limit=limit))
+        if not source.order:
+            raise self.refusal("LIMIT_WITHOUT_ORDER", "which rows a limit keeps is left open")
+        order = (*source.order, *self.ties(source))
+        return replace(source, node=Top(node.columns, self.where, node, order, limit, offset))
+
+    def _deduplicate(self, relation: Relation) -> Bound:
+        message = relation.deduplicate
+        source = self.bind(message.input)
+        by_name = {name.lower() for name in message.column_names} >= {name.lower() for name in source.names}
+        if message.all_columns_as_keys or by_name:
+            return self._distinct(source)
+        if not source.order:
+            raise self.refusal("DEDUP_WITHOUT_ORDER", "which of several rows with the same keys stays is left open")
+        rank = Expression()
+        rank.window.window_function.CopyFrom(call("row_number"))
+        keys = [found for name in message.column_names if (found := source.find(name))]
+        rank.window.partition_spec.extend(reference(field.id) for field in keys)
+        rank.window.order_spec.extend(each.sort_order for each in source.order)
+        number = self.new("_rank")
+        outputs = self._with_kept(source.fields, source)
+        ranked = self.mapped(source, [*outputs, (Output((number,), rank), (Field(number.id, number.name),))])
+        first = Filter(ranked.node.columns, self.where, ranked.node, call("==", column(number.id), cast(integer(1), "int")))
+        return self.kept(replace(ranked, node=first), source.fields)
+
+    # ---- groups
+
+    def _aggregate(self, relation: Relation) -> Bound:
+        from firnline.incremental.grouping import aggregate
+
+        return aggregate(self, relation)
+
+    def with_keys(self, source: Bound, expressions: Sequence[Expression]) -> tuple[Bound, list[str]]:
+        """The relation with bound expressions as columns of it, and their ids."""
+        ids = [plain(each) for each in expressions]
+        made = [(number, self.new("_key")) for number, found in enumerate(ids) if found is None]
+        if made:
+            outputs = self._with_kept(source.fields, source)
+            extra = [(Output((key,), expressions[number]), (Field(key.id, key.name),)) for number, key in made]
+            widened = self.mapped(source, [*outputs, *extra])
+            source = Bound(widened.node, source.fields, source.order)
+            for number, key in made:
+                ids[number] = key.id
+        return source, [found for found in ids if found is not None]
+
+    def _group_map(self, relation: Relation) -> Bound:
+        source = self._renamed(self.bind(relation.group_map.input))
+        keys = [plain(self.expression(each, source)) for each in relation.group_map.grouping_expressions]
+        found = tuple(key for key in keys if key)
+        return _plainly(GroupMap(self._made(relation), self.where, source.node, found, self._stripped(relation)))
+
+    def _co_group_map(self, relation: Relation) -> Bound:
+        message = relation.co_group_map
+        left, right = self._renamed(self.bind(message.input)), self._renamed(self.bind(message.other))
+        pairs = zip(message.input_grouping_expressions, message.other_grouping_expressions, strict=True)
+        found = [(plain(self.expression(one, left)), plain(self.expression(other, right))) for one, other in pairs]
+        keys: Any = tuple((one, other) for one, other in found if one and other)
+        return _plainly(CoGroupMap(self._made(relation), self.where, left.node, right.node, keys, self._stripped(relation)))
+
+
+def _plainly(node: Node) -> Bound:
+    return Bound(node, tuple(Field(each.id, each.name) for each in node.columns))
+
+
+def _null(name: str) -> Expression:
+    expression = Expression()
+    expression.alias.expr.literal.null.null.SetInParent()
+    expression.alias.name.append(name)
+    return expression
+
+
+def _ascending(expression: Expression) -> Expression:
+    order = Expression()
+    order.sort_order.child.CopyFrom(expression)
+    order.sort_order.direction = order.sort_order.SORT_DIRECTION_ASCENDING
+    order.sort_order.null_ordering = order.sort_order.SORT_NULLS_FIRST
+    return order

@@ -1,0 +1,146 @@
+"""What is known of Spark's functions, as data."""
+
+from __future__ import annotations
+
+NONDETERMINISTIC = frozenset(
+    [
+        "rand",
+        "randn",
+        "random",
+        "randstr",
+        "uniform",
+        "uuid",
+        "shuffle",
+        "monotonically_increasing_id",
+        "spark_partition_id",
+        "input_file_name",
+        "input_file_block_start",
+        "input_file_block_length",
+        "current_timestamp",
+        "now",
+        "current_date",
+        "curdate",
+        "current_time",
+        "localtimestamp",
+        "unix_timestamp_now",
+        "reflect",
+        "java_method",
+        "try_reflect",
+    ]
+)
+"""Another answer at another time, or on another machine."""
+
+CLOCK = frozenset(["unix_timestamp", "to_unix_timestamp"])
+"""The time of day when called without arguments."""
+
+ORDER_DEPENDENT = frozenset(
+    [
+        "first",
+        "first_value",
+        "last",
+        "last_value",
+        "any_value",
+        "collect_list",
+        "array_agg",
+        "listagg",
+        "string_agg",
+        "approx_percentile",
+        "percentile_approx",
+        "mode",
+        "histogram_numeric",
+        "corr",
+        "covar_pop",
+        "covar_samp",
+        "regr_avgx",
+        "regr_avgy",
+        "regr_intercept",
+        "regr_r2",
+        "regr_slope",
+        "regr_sxx",
+        "regr_sxy",
+        "regr_syy",
+        "skewness",
+        "kurtosis",
+    ]
+)
+"""Aggregates whose answer depends on the order in which rows come."""
+
+SORTED = frozenset(["sort_array", "array_sort"])
+"""What makes the answer of ``collect_list`` independent of the order again."""
+
+AGGREGATES = ORDER_DEPENDENT | frozenset(
+    [
+        "sum",
+        "try_sum",
+        "count",
+        "avg",
+        "mean",
+        "try_avg",
+        "min",
+        "max",
+        "count_if",
+        "bool_and",
+        "every",
+        "bool_or",
+        "any",
+        "some",
+        "bit_and",
+        "bit_or",
+        "bit_xor",
+        "variance",
+        "var_samp",
+        "var_pop",
+        "stddev",
+        "std",
+        "stddev_samp",
+        "stddev_pop",
+        "collect_set",
+        "percentile",
+        "percentile_cont",
+        "percentile_disc",
+        "median",
+        "max_by",
+        "min_by",
+        "approx_count_distinct",
+        "grouping",
+        "grouping_id",
+        "product",
+        "bitmap_construct_agg",
+        "bitmap_or_agg",
+        "hll_sketch_agg",
+        "hll_union_agg",
+    ]
+)
+
+GENERATORS = frozenset(
+    [
+        "explode",
+        "explode_outer",
+        "posexplode",
+        "posexplode_outer",
+        "inline",
+        "inline_outer",
+        "stack",
+        "json_tuple",
+        "variant_explode",
+        "variant_explode_outer",
+    ]
+)
+
+TIE_SENSITIVE = frozenset(
+    [
+        "row_number",
+        "ntile",
+        "lag",
+        "lead",
+        "first",
+        "first_value",
+        "last",
+        "last_value",
+        "nth_value",
+        "any_value",
+        "collect_list",
+        "array_agg",
+    ]
+)
+"""Window functions whose answer depends on the order of rows that the given order leaves open."""

@@ -1,0 +1,148 @@
+"""Binding groups: keys become columns, and grouping sets and pivots become plain groups.
+
+Grouping sets are the union of one aggregate per set. A pivot is one conditional aggregate per value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from pyspark.sql.connect.proto import Aggregate as AggregateProto
+from pyspark.sql.connect.proto import Expression, Relation
+
+from firnline.incremental import functions
+from firnline.incremental.algebra import Aggregate, Column, Output, Union
+from firnline.incremental.expressions import function, references, rewritten
+from firnline.incremental.relation import call, cast, integer
+from firnline.incremental.scope import Bound, Field, reference
+
+if TYPE_CHECKING:
+    from firnline.incremental.binding import Binder
+
+
+def aggregate(binder: Binder, relation: Relation) -> Bound:
+    """Groups and what is computed of them."""
+    message = relation.aggregate
+    source = binder.bind(message.input)
+    grouping = binder.outputs(list(message.grouping_expressions), source, None if message.HasField("pivot") else relation)
+    source, keys = binder.with_keys(source, [each.expression for each, _ in grouping])
+    fields = [replace(named[0], id=key) for key, (_, named) in zip(keys, grouping, strict=True)]
+    if message.group_type == AggregateProto.GROUP_TYPE_PIVOT:
+        return _pivoted(binder, relation, source, fields)
+    made = _aggregates(binder, relation, source, len(fields))
+    if message.group_type == AggregateProto.GROUP_TYPE_GROUPBY:
+        return grouped(binder, source, fields, made)
+    kinds = [kind for _, kind in binder.analyze(relation)][: len(fields)]
+    parts = [_part(binder, source, fields, made, chosen, kinds) for chosen in _sets(binder, message, source, fields)]
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = Bound(Union(whole.columns(), binder.where, whole.node, part.node), whole.fields)
+    return whole
+
+
+def grouped(binder: Binder, source: Bound, keys: Sequence[Field], made: Sequence[Output]) -> Bound:
+    """Plain groups."""
+    unique = {field.id: field for field in keys}
+    columns = (*(Column(field.id, field.name) for field in unique.values()), *(each.columns[0] for each in made))
+    node = Aggregate(columns, binder.where, source.node, tuple(unique), tuple(made))
+    fields = (*keys, *(Field(each.columns[0].id, each.columns[0].name) for each in made))
+    return Bound(node, fields)
+
+
+def _aggregates(binder: Binder, relation: Relation, source: Bound, keys: int) -> list[Output]:
+    expressions = list(relation.aggregate.aggregate_expressions)
+    names = None
+    made = []
+    for number, each in enumerate(expressions):
+        name = each.alias.name[0] if each.WhichOneof("expr_type") == "alias" else None
+        if name is None:
+            names = names or [found for found, _ in binder.analyze(relation)]
+            name = names[keys + number]
+        expression = binder.expression(each.alias.expr if each.WhichOneof("expr_type") == "alias" else each, source)
+        made.append(Output((binder.new(name),), expression))
+    return made
+
+
+def _sets(binder: Binder, message: AggregateProto, source: Bound, keys: Sequence[Field]) -> list[tuple[Field, ...]]:
+    if message.group_type == AggregateProto.GROUP_TYPE_ROLLUP:
+        return [tuple(keys[:count]) for count in range(len(keys), -1, -1)]
+    if message.group_type == AggregateProto.GROUP_TYPE_CUBE:
+        return [chosen for count in range(len(keys), -1, -1) for chosen in combinations(keys, count)]
+    chosen = []
+    for each in message.grouping_sets:
+        ids = [next(iter(_ids(binder, one, source)), "") for one in each.grouping_set]
+        chosen.append(tuple(field for field in keys if field.id in ids))
+    return chosen
+
+
+def _ids(binder: Binder, expression: Expression, source: Bound) -> Iterator[str]:
+    yield from references(binder.expression(expression, source))
+
+
+def _part(
+    binder: Binder,
+    source: Bound,
+    keys: Sequence[Field],
+    made: Sequence[Output],
+    chosen: Sequence[Field],
+    kinds: Sequence[str],
+) -> Bound:
+    """The groups of one grouping set, with nulls for the keys that are not in it."""
+    ids = {field.id for field in chosen}
+
+    def settled(expression: Expression) -> Expression:
+        name = function(expression)
+        if name == "grouping":
+            key = next(iter(references(expression)))
+            return cast(integer(0 if key in ids else 1), "tinyint")
+        if name == "grouping_id":
+            bits = [0 if field.id in ids else 1 for field in keys]
+            return integer(sum(bit << place for place, bit in enumerate(reversed(bits))))
+        return expression
+
+    columns = [Output((binder.new(each.columns[0].name),), rewritten(each.expression, settled)) for each in made]
+    groups = grouped(binder, source, chosen, columns)
+    outputs = []
+    for field, kind in zip(keys, kinds, strict=True):
+        nothing = Expression()
+        nothing.literal.null.null.SetInParent()
+        new = binder.new(field.name)
+        value = reference(field.id) if field.id in ids else cast(nothing, kind)
+        outputs.append((Output((new,), value), (Field(new.id, new.name),)))
+    for each in columns:
+        found = each.columns[0]
+        outputs.append((Output((found,), reference(found.id)), (Field(found.id, found.name),)))
+    return binder.mapped(groups, outputs)
+
+
+def _pivoted(binder: Binder, relation: Relation, source: Bound, keys: Sequence[Field]) -> Bound:
+    message = relation.aggregate
+    if not message.pivot.values:
+        raise binder.refusal("PIVOT_WITHOUT_VALUES", "its columns would depend on the data")
+    names = [name for name, _ in binder.analyze(relation)][len(keys) :]
+    on = binder.expression(message.pivot.col, source)
+    made: list[Output] = []
+    for value in message.pivot.values:
+        literal = Expression()
+        literal.literal.CopyFrom(value)
+        is_there = call("<=>", on, literal)
+        for each in message.aggregate_expressions:
+            inside = each.alias.expr if each.WhichOneof("expr_type") == "alias" else each
+            expression = binder.expression(inside, source)
+            some = call(">", call("count_if", is_there), integer(0))
+            found = call("when", some, rewritten(expression, partial(_only, condition=is_there)))
+            made.append(Output((binder.new(names[len(made)]),), found))
+    return grouped(binder, source, keys, made)
+
+
+def _only(expression: Expression, condition: Expression) -> Expression:
+    """An aggregate over the rows for which a condition holds: all aggregates pass over nulls."""
+    if function(expression) not in functions.AGGREGATES:
+        return expression
+    first = expression.unresolved_function.arguments[0]
+    first.CopyFrom(call("when", condition, first))
+    return expression

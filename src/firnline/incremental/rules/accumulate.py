@@ -1,0 +1,88 @@
+"""Sums per group that are kept: new = old + sums over D, for the groups K that change only. Reads nothing of its input's state.
+
+The rows (keys, sums, number of rows) are an arrangement: a log like any other. Its rows telescope, -old +new -old +new, so the
+weighted sum of a group's sums over all of them is the present one, without consolidating first.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.connect.proto import Expression, Relation
+
+from firnline.incremental.algebra import Accumulate
+from firnline.incremental.derivation import SIDE, Derivation, Keys, Moment, Rows, Rule, by_side
+from firnline.incremental.relation import alias, call, cast, column, filtered, grouped, integer, project, union
+from firnline.model.names import DIFF
+
+
+def _signed(term: Expression) -> Expression:
+    """A term times a weight of one or minus one, without leaving its type."""
+    return call("if", call(">", column(DIFF), integer(0)), term, call("negative", term))
+
+
+def _summed(node: Accumulate, rows: Rows) -> Relation:
+    """The sums over weighted rows, per group."""
+    relation = rows.relation
+    if not rows.is_unit:
+        sign, times = call("sign", column(DIFF)), call("abs", column(DIFF))
+        copies = call("explode", call("array_repeat", cast(sign, "bigint"), cast(times, "int")))
+        relation = project(relation, [*map(column, node.input.ids), alias(copies, DIFF)])
+    sums = [alias(_total(_signed(part.expression), kind), part.columns[0].id) for part, kind in node.sums]
+    return grouped(relation, map(column, node.keys), sums)
+
+
+def _total(term: Expression, kind: str) -> Expression:
+    return cast(call("coalesce", call("sum", term), cast(integer(0), kind)), kind)
+
+
+def _kept(node: Accumulate, derivation: Derivation, only: Keys | None) -> Relation:
+    """The sums before the epoch, of some groups at least: one row of the log or more for each."""
+    names = [each.name for each in node.columns]
+    rows = derivation.leaves.state(node.arrangement, "old", names).relation
+    moved = project(rows, [*(alias(column(each.name), each.id) for each in node.columns), column(DIFF)])
+    return derivation.restricted(Rows(moved), only).relation
+
+
+def _delta(node: Accumulate, derivation: Derivation) -> Rows | None:
+    changed = derivation.delta(node.input)
+    if changed is None:
+        return None
+    change = derivation.share(Rows(_summed(node, changed)))
+    only = derivation.keys(change, [(key, key) for key in node.keys], is_null_safe=True)
+    before = _kept(node, derivation, only)
+    sums = [(part.columns[0].id, kind) for part, kind in node.sums]
+    old = [alias(cast(_signed(column(name)), kind), f"_old_{name}") for name, kind in sums]
+    new = [alias(column(f"_old_{name}"), f"_new_{name}") for name, _ in sums]
+    keys = [*map(column, node.keys)]
+    kept = project(project(before, [*keys, *old]), [*keys, *(column(f"_old_{name}") for name, _ in sums), *new])
+    none = [alias(cast(integer(0), kind), f"_old_{name}") for name, kind in sums]
+    coming = project(change.relation, [*keys, *none, *(alias(column(name), f"_new_{name}") for name, _ in sums)])
+    ends = [(side, name, kind) for side in ("_old_", "_new_") for name, kind in sums]
+    both = grouped(
+        union(kept, coming), keys, [alias(_total(column(side + name), kind), side + name) for side, name, kind in ends]
+    )
+    stacked = [_int(2)]
+    for number, side in enumerate(("_old_", "_new_")):
+        stacked += [_int(number), *(column(side + name) for name, _ in sums)]
+    rows = project(both, [*keys, alias(call("stack", *stacked), SIDE, *(name for name, _ in sums))])
+    if node.keys:
+        rows = filtered(rows, call(">", column(node.count), integer(0)))
+    return Rows(by_side(rows, [*map(column, node.ids)]))
+
+
+def _state(node: Accumulate, derivation: Derivation, moment: Moment, only: Keys | None) -> Rows:
+    """From scratch: this is how an arrangement begins."""
+    keys = {key: key for key in node.keys}
+    rows = _summed(node, derivation.state(node.input, moment, only and only.under(keys)))
+    if node.keys:
+        rows = filtered(rows, call(">", column(node.count), integer(0)))
+    found = Rows(project(rows, [*map(column, node.ids), alias(integer(1), DIFF)]), is_positive=True, is_unit=True)
+    return found if only is None or only.is_within(keys) else derivation.restricted(found, only)
+
+
+def _int(value: int) -> Expression:
+    expression = Expression()
+    expression.literal.integer = value
+    return expression
+
+
+RULE = Rule(_delta, _state, lambda node: "the sums of the changed rows, added to those kept in an arrangement")

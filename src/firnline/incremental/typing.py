@@ -1,0 +1,51 @@
+"""The types of expressions over nodes, asked of Spark by way of plans over empty inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pyspark.sql.connect.proto import Expression, Relation
+
+from firnline.incremental.algebra import Node
+from firnline.incremental.derivation import Derivation, Moment, Rows
+from firnline.incremental.relation import alias, column, project
+from firnline.incremental.rules import RULES
+from firnline.model.names import DIFF, quoted
+
+Schema = Sequence[tuple[str, str]]
+"""Names and types, in DDL, of columns."""
+
+Analyze = Callable[[Relation], Schema]
+"""The columns of a relation, as Spark finds them."""
+
+
+class Typing:
+    """Types over collections of known schemas; arrangements become known as they are made."""
+
+    def __init__(self, schemas: Mapping[str, Schema], analyze: Analyze) -> None:
+        self.schemas = dict(schemas)
+        self.analyze = analyze
+
+    def kinds(self, node: Node, expressions: Sequence[Expression]) -> list[str]:
+        """The types of expressions over a node's columns."""
+        derivation = Derivation(_Empty(self.schemas), RULES, is_sharing=False)
+        named = [alias(each, f"k{number}") for number, each in enumerate(expressions)]
+        return [kind for _, kind in self.analyze(project(derivation.state(node, "new").relation, named))]
+
+    def keep(self, name: str, node: Node, names: Sequence[str]) -> None:
+        """Make an arrangement known that keeps a node's rows."""
+        self.schemas[name] = list(zip(names, self.kinds(node, [column(of) for of in node.ids]), strict=True))
+
+
+class _Empty:
+    def __init__(self, schemas: Mapping[str, Schema]) -> None:
+        self._schemas = schemas
+
+    def delta(self, collection: str, names: Sequence[str]) -> Rows | None:
+        return None
+
+    def state(self, collection: str, moment: Moment, names: Sequence[str]) -> Rows:
+        relation = Relation()
+        columns = [*self._schemas.get(collection, ()), (DIFF, "bigint")]
+        relation.local_relation.schema = ", ".join(f"{quoted(name)} {kind}" for name, kind in columns)
+        return Rows(project(relation, map(column, (*names, DIFF))))

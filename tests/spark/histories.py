@@ -1,0 +1,158 @@
+"""Histories of inputs in memory, and the check that every change that is derived leads to what a run from scratch gives."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.connect.proto import Relation
+from pyspark.sql.connect.session import SparkSession
+
+from firnline.engine.frames import frame_of, relation_of
+from firnline.incremental.arranging import Arranged, arranged
+from firnline.incremental.binding import Binder
+from firnline.incremental.derivation import Derivation, Moment, Rows
+from firnline.incremental.relation import column, consolidated, project
+from firnline.incremental.rules import RULES
+from firnline.incremental.typing import Typing
+from firnline.model.names import DIFF
+
+Row = tuple[Any, ...]
+Kept = dict[str, list[list[tuple[Row, int]]]]
+
+
+@dataclass(frozen=True)
+class History:
+    """What happens to one input: a schema, and per epoch rows with their weights."""
+
+    schema: str
+    epochs: Sequence[Sequence[tuple[Row, int]]]
+
+    def upto(self, epoch: int) -> list[tuple[Row, int]]:
+        return [change for changes in self.epochs[:epoch] for change in changes]
+
+    def rows(self, epoch: int) -> list[Row]:
+        """The multiset after so many epochs."""
+        return [row for row, weight in summed(self.upto(epoch)).items() for _ in range(weight)]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A stage's plan, the ids of its columns, and the types of what it keeps."""
+
+    steps: Arranged
+    ids: list[str]
+    typing: Typing
+
+
+class MemoryLeaves:
+    """Inputs of one epoch, as rows in the plan."""
+
+    def __init__(self, session: SparkSession, histories: Mapping[str, History], epoch: int) -> None:
+        self._session, self._histories, self._epoch = session, histories, epoch
+
+    def delta(self, collection: str, names: Sequence[str]) -> Rows | None:
+        changes = self._histories[collection].epochs[self._epoch]
+        return self._rows(collection, changes, names) if changes else None
+
+    def state(self, collection: str, moment: Moment, names: Sequence[str]) -> Rows:
+        upto = self._epoch + (moment == "new")
+        return self._rows(collection, self._histories[collection].upto(upto), names)
+
+    def _rows(self, collection: str, changes: Sequence[tuple[Row, int]], names: Sequence[str]) -> Rows:
+        schema = f"{self._histories[collection].schema}, {DIFF} bigint"
+        rows = frame(self._session, [(*row, weight) for row, weight in changes], schema)
+        return Rows(project(relation_of(rows), map(column, (*names, DIFF))))
+
+
+def frame(session: SparkSession, rows: Sequence[Row], schema: str) -> DataFrame:
+    return session.createDataFrame(list(rows), schema)
+
+
+def summed(changes: Sequence[tuple[Row, int]]) -> Counter[Row]:
+    found: Counter[Row] = Counter()
+    for row, weight in changes:
+        found[settled(row)] += weight
+    return Counter({row: weight for row, weight in found.items() if weight})
+
+
+def settled(row: Row) -> Row:
+    return tuple(_settled(value) for value in row)
+
+
+def _settled(value: Any) -> Any:
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else value + 0.0
+    if isinstance(value, list | tuple):
+        return tuple(_settled(each) for each in value)
+    if isinstance(value, Decimal):
+        return value.normalize()
+    if isinstance(value, bytearray):
+        return bytes(value)
+    return value
+
+
+def planned(session: SparkSession, function: Callable[..., DataFrame], histories: Mapping[str, History]) -> Planned:
+    """The plan of a function, in steps."""
+    frames = {name: frame(session, [], history.schema) for name, history in histories.items()}
+    inputs = {relation_of(each).common.plan_id: (name, each.columns) for name, each in frames.items()}
+
+    def analyze(relation: Relation) -> list[tuple[str, str]]:
+        return [(field.name, field.dataType.simpleString()) for field in frame_of(session, relation).schema.fields]
+
+    found = Binder(inputs, analyze).bind(relation_of(function(**frames)))
+    typing = Typing({name: analyze(relation_of(each)) for name, each in frames.items()}, analyze)
+    ids = [field.id for field in found.fields]
+    return Planned(arranged(found.node, "kept", typing), ids, typing)
+
+
+def check(session: SparkSession, function: Callable[..., DataFrame], histories: Mapping[str, History]) -> None:
+    """At every epoch: the state before, and the derived change, add up to the function of the inputs from scratch."""
+    plan = planned(session, function, histories)
+    kept: Kept = {step.name: [] for step in plan.steps.arrangements}
+    state: Counter[Row] = Counter()
+    for epoch in range(max(len(history.epochs) for history in histories.values())):
+        plain = {name: frame(session, history.rows(epoch + 1), history.schema) for name, history in histories.items()}
+        expected = summed([(tuple(row), 1) for row in function(**plain).collect()])
+        scratch = _run(session, plan, histories, {name: [[]] * epoch for name in kept}, epoch, is_first=True)
+        assert scratch == expected, f"from scratch at epoch {epoch}"
+        for row, weight in _run(session, plan, histories, kept, epoch, is_first=epoch == 0).items():
+            state[row] += weight
+        assert Counter({row: weight for row, weight in state.items() if weight}) == expected, f"the change of epoch {epoch}"
+
+
+def _run(
+    session: SparkSession, plan: Planned, histories: Mapping[str, History], kept: Kept, epoch: int, *, is_first: bool
+) -> Counter[Row]:
+    """One epoch, step by step; what is kept grows by it."""
+    result: Counter[Row] = Counter()
+    steps = [(step.name, step.node, step.node.ids) for step in plan.steps.arrangements]
+    for name, node, columns in [*steps, ("", plan.steps.root, plan.ids)]:
+        known = dict(histories)
+        for each, changes in kept.items():
+            schema = ", ".join(f"{of} {kind}" for of, kind in plan.typing.schemas[each])
+            known[each] = History(schema, [*changes, []][: epoch + 1])
+        derivation = Derivation(MemoryLeaves(session, known, epoch), RULES)
+        rows = derivation.state(node, "new") if is_first else derivation.delta(node)
+        result = run(session, derivation, rows, columns) if rows else Counter()
+        if name:
+            kept[name] = [*kept[name], [*result.items()]]
+    return result
+
+
+def run(session: SparkSession, derivation: Derivation, rows: Rows, ids: Sequence[str]) -> Counter[Row]:
+    views = []
+    for name, relation in derivation.shared:
+        frame_of(session, relation).createOrReplaceTempView(name)
+        session.table(name).persist()
+        views.append(name)
+    collected = frame_of(session, consolidated(rows.relation, ids)).collect()
+    for name in views:
+        session.table(name).unpersist()
+        session.catalog.dropTempView(name)
+    return summed([(tuple(row)[:-1], row[-1]) for row in collected])
