@@ -132,7 +132,7 @@ def _in(node: exp.Expression, scope: Scope) -> Expression:
     query = node.args.get("query")
     if query is not None:
         values = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
-        return _subquery(query, SubqueryExpression.SUBQUERY_TYPE_IN, scope, scope.expressions(values))
+        return _subquery(_once_or_more(query), SubqueryExpression.SUBQUERY_TYPE_IN, scope, scope.expressions(values))
     if not node.expressions:
         raise opaque("IN without values")
     return call("in", scope.expression(node.this), *scope.expressions(node.expressions))
@@ -158,7 +158,24 @@ def _case(node: exp.Expression, scope: Scope) -> Expression:
 def _exists(node: exp.Expression, scope: Scope) -> Expression:
     if not isinstance(node.this, exp.Query):
         raise opaque("EXISTS of something else than a query")
-    return _subquery(node.this, SubqueryExpression.SUBQUERY_TYPE_EXISTS, scope)
+    return _subquery(_once_or_more(node.this), SubqueryExpression.SUBQUERY_TYPE_EXISTS, scope)
+
+
+def without_parentheses(query: exp.Query) -> exp.Query:
+    """The query inside parentheses that add nothing."""
+    while isinstance(query, exp.Subquery) and query.is_wrapper and isinstance(query.this, exp.Query):
+        query = query.this
+    return query
+
+
+def _once_or_more(query: exp.Query) -> exp.Query:
+    """A query that is only asked whether rows are there, so that DISTINCT says nothing: Connect cannot have it correlated."""
+    query = without_parentheses(query)
+    counted = query.args.get("limit") or query.args.get("offset")
+    if isinstance(query, exp.Select) and query.args.get("distinct") and not counted:
+        query = query.copy()
+        query.set("distinct", None)
+    return query
 
 
 def _subquery(

@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 from pyspark.sql.connect.proto import Aggregate, Expression, Relation, SetOperation
 from sqlglot import exp
 
-from firnline.incremental.relation import alias, distinct, filtered, project, renamed
+from firnline.incremental.relation import alias, column, distinct, filtered, project, renamed
 from firnline.incremental.sql_function import order_of
-from firnline.incremental.sql_grouping import Grouping, aggregates, bare, grouping, name_of, position
+from firnline.incremental.sql_grouping import Grouping, aggregates, bare, grouping, is_star, name_of, position
 from firnline.incremental.sql_order import HIDDEN, Lift, Term, beyond, names, reference, terms
+from firnline.incremental.sql_predicate import without_parentheses
 from firnline.incremental.sql_scope import only, shown
 from firnline.incremental.sql_source import Clause, Names, source, values
 from firnline.incremental.sql_syntax import opaque, statement_of
@@ -60,11 +61,19 @@ class _Output:
     relation: Relation
     hidden: Sequence[str]
     terms: Sequence[Term]
+    items: Sequence[exp.Expression] = ()
 
     def visible(self, relation: Relation) -> Relation:
-        """Something made of these rows, without the hidden columns."""
+        """Something made of these rows, without the hidden columns.
+
+        They are dropped only if the names of the others are not known: Connect analyzes what is below a drop at once, which
+        fails in a correlated subquery.
+        """
         if not self.hidden:
             return relation
+        known = [name_of(item) or "" for item in self.items]
+        if all(known) and set(names(self.items).values()) == {1}:
+            return project(relation, map(column, known))
         dropped = Relation()
         dropped.drop.input.CopyFrom(relation)
         dropped.drop.column_names.extend(self.hidden)
@@ -76,8 +85,9 @@ class _Statement:
         self._ids = itertools.count(FIRST_PLAN_ID)
 
     def subquery(self, node: exp.Query, scope: Names) -> Relation:
+        """A query inside an expression, where what its columns are called does not matter."""
         relation = Relation()
-        relation.CopyFrom(self.query(node, scope))
+        relation.CopyFrom(self.query(_all_named(node), scope))
         relation.common.plan_id = next(self._ids)
         return relation
 
@@ -89,12 +99,12 @@ class _Statement:
             only(node, "this", "with_", "order", "limit", "offset")
             relation = self.query(node.this, scope)
         elif isinstance(node, exp.Values):
-            relation = values(node, scope, self.subquery)
+            relation = values(node, scope, self)
         elif isinstance(node, exp.SetOperation):
             relation = self._set_operation(node, scope)
         else:
             raise opaque(f"the query {type(node).__name__}: {shown(node)}")
-        return self._finished(node, _Output(relation, [], terms(node)), Clause(self.subquery, scope))
+        return self._finished(node, _Output(relation, [], terms(node)), Clause(self, scope))
 
     def _with(self, node: exp.Expr, scope: Names) -> Names:
         clause = node.args.get("with_")
@@ -121,11 +131,11 @@ class _Statement:
 
     def _select(self, node: exp.Select, scope: Names) -> Relation:
         only(node, *SELECT)
-        relation, scope = source(node, scope, self.subquery)
+        relation, scope = source(node, scope, self)
         windows = {each.name.lower(): each for each in node.args.get("windows") or []}
 
         def clause() -> Clause:
-            return Clause(self.subquery, scope, windows)
+            return Clause(self, scope, windows)
 
         where = node.args.get("where")
         if where is not None:
@@ -162,6 +172,20 @@ class _Statement:
             first.limit.limit = limit
             relation = first
         return output.visible(relation)
+
+
+def _all_named(node: exp.Query) -> exp.Query:
+    inner = without_parentheses(node)
+    if not isinstance(inner, exp.Select) or not any(inner.args.get(key) for key in ("group", "having", "order")):
+        return node
+    if any(is_star(item) for item in inner.expressions):
+        return node
+    copy, given = inner.copy(), names(inner.expressions)
+    for index, item in enumerate(copy.expressions):
+        name = name_of(item)
+        if name is None or given[name.lower()] > 1:
+            item.replace(exp.Alias(this=bare(item).copy(), alias=exp.to_identifier(f"{HIDDEN}column_{index}", quoted=True)))
+    return copy
 
 
 def _one_row() -> Relation:
@@ -203,7 +227,7 @@ def _projected(node: exp.Select, source: Relation | None, clause: Clause) -> _Ou
     if source is not None:
         relation.project.input.CopyFrom(source)
     relation.project.expressions.extend([*clause.scope.expressions(node.expressions), *hidden.values()])
-    return _Output(clause.around(relation), list(hidden), found)
+    return _Output(clause.around(relation), list(hidden), found, node.expressions)
 
 
 def _grouped(node: exp.Select, source: Relation, clause: Clause, having: Clause) -> _Output:
@@ -243,13 +267,16 @@ def _grouped(node: exp.Select, source: Relation, clause: Clause, having: Clause)
     relation = clause.around(relation)
     if wanted is not None:
         relation = having.around(filtered(relation, having.scope.expression(wanted)))
-    return _Output(relation, [*([] if leads else columns), *lift.aggregates], ordered)
+    return _Output(relation, [*([] if leads else columns), *lift.aggregates], ordered, items)
 
 
 def _leads(items: Sequence[exp.Expression], found: Grouping) -> bool:
-    """Whether a select list begins with all keys, each under a name that no other column has."""
+    """Whether a select list begins with all keys, each under a name that no other column has.
+
+    Grouping sets look for their keys among those without an alias only: with one, they would find none and group by nothing.
+    """
     count, given = len(found.keys), names(items)
-    leading = [name_of(item) for item in items[:count]]
+    leading = [name_of(item) if found.kind == "groupby" or item is bare(item) else None for item in items[:count]]
     return len(leading) == count and all(
         name is not None and given[name.lower()] == 1 and position(bare(item), [key]) is not None
         for name, item, key in zip(leading, items, found.keys, strict=False)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from pyspark.sql.connect.proto import Expression, Join, Relation
 from sqlglot import exp
@@ -41,17 +42,27 @@ class Names:
     views: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
+class Queries(Protocol):
+    """Translates the queries inside a query."""
+
+    def query(self, node: exp.Expr, scope: Names) -> Relation:
+        """The relation of a query."""
+
+    def subquery(self, node: exp.Query, scope: Names) -> Relation:
+        """The relation of a query inside an expression, with a plan id of its own."""
+
+
 class Clause:
     """The expressions of one relation, and the subqueries in them."""
 
-    def __init__(self, query: Query, names: Names, windows: Mapping[str, exp.Window] | None = None) -> None:
-        self._query = query
+    def __init__(self, queries: Queries, names: Names, windows: Mapping[str, exp.Window] | None = None) -> None:
+        self._queries = queries
         self._names = names
         self._references: list[Relation] = []
         self.scope = Scope(RULES, self._reference, windows or {}, names.views)
 
     def _reference(self, subquery: exp.Query) -> int:
-        relation = self._query(subquery, self._names)
+        relation = self._queries.subquery(subquery, self._names)
         self._references.append(relation)
         return relation.common.plan_id
 
@@ -65,10 +76,6 @@ class Clause:
         return wrapped
 
 
-Query = Callable[[exp.Query, Names], Relation]
-"""The relation of a subquery, with a plan id of its own."""
-
-
 def aliased(relation: Relation, name: str, columns: Sequence[str] = ()) -> Relation:
     """The relation under a name, its columns perhaps under others."""
     result = Relation()
@@ -77,52 +84,52 @@ def aliased(relation: Relation, name: str, columns: Sequence[str] = ()) -> Relat
     return result
 
 
-def source(select: exp.Select, names: Names, query: Query) -> tuple[Relation | None, Names]:
+def source(select: exp.Select, names: Names, queries: Queries) -> tuple[Relation | None, Names]:
     """What a SELECT reads, and its names with those of its LATERAL VIEWs."""
     clause = select.args.get("from_")
     if clause is None:
         return None, names
     only(clause, "this")
-    relation = _table(clause.this, names, query)
+    relation = _table(clause.this, names, queries)
     for join in select.args.get("joins") or []:
-        relation = _join(relation, join, names, query)
+        relation = _join(relation, join, names, queries)
     for lateral in select.args.get("laterals") or []:
-        relation, names = _view(relation, lateral, names, query)
+        relation, names = _view(relation, lateral, names, queries)
     return relation, names
 
 
-def _table(node: exp.Expression, names: Names, query: Query) -> Relation:
+def _table(node: exp.Expression, names: Names, queries: Queries) -> Relation:
     given = node.args.get("alias")
     columns = [column.name for column in given.args.get("columns") or []] if given is not None else []
     if isinstance(node, exp.Values):
-        relation, default = values(node, names, query), UNNAMED
+        relation, default = values(node, names, queries), UNNAMED
     elif isinstance(node, exp.Subquery):
         only(node, "this", "alias", "joins")
         inner = node.this
         default = UNNAMED
         if isinstance(inner, exp.Query):
-            relation = query(inner, names)
+            relation = queries.query(inner, names)
         else:
-            relation = _table(inner, names, query)
+            relation = _table(inner, names, queries)
             if given is None:
-                return _joins(relation, node, names, query)
+                return _joins(relation, node, names, queries)
     elif isinstance(node, exp.Table):
         only(node, "this", "db", "catalog", "alias", "joins")
-        relation, default = _named(node, names, query)
+        relation, default = _named(node, names, queries)
     else:
         raise opaque(f"FROM {type(node).__name__}: {shown(node)}")
-    return _joins(aliased(relation, given.name if given is not None and given.name else default, columns), node, names, query)
+    return _joins(aliased(relation, given.name if given is not None and given.name else default, columns), node, names, queries)
 
 
-def _joins(relation: Relation, node: exp.Expression, names: Names, query: Query) -> Relation:
+def _joins(relation: Relation, node: exp.Expression, names: Names, queries: Queries) -> Relation:
     for join in node.args.get("joins") or []:
-        relation = _join(relation, join, names, query)
+        relation = _join(relation, join, names, queries)
     return relation
 
 
-def _named(node: exp.Table, names: Names, query: Query) -> tuple[Relation, str]:
+def _named(node: exp.Table, names: Names, queries: Queries) -> tuple[Relation, str]:
     if isinstance(node.this, exp.Anonymous):
-        return table_function(node.this, names, query), node.this.name
+        return table_function(node.this, names, queries), node.this.name
     name = ".".join(part.name for part in node.parts)
     relation = names.tables.get(name.lower())
     if relation is None:
@@ -130,22 +137,22 @@ def _named(node: exp.Table, names: Names, query: Query) -> tuple[Relation, str]:
     return relation, node.name
 
 
-def table_function(node: exp.Anonymous, names: Names, query: Query) -> Relation:
+def table_function(node: exp.Anonymous, names: Names, queries: Queries) -> Relation:
     """``range(10)``, ``explode(...)`` and their like in FROM."""
-    clause = Clause(query, names)
+    clause = Clause(queries, names)
     relation = Relation()
     relation.unresolved_table_valued_function.function_name = node.name
     relation.unresolved_table_valued_function.arguments.extend(clause.scope.expressions(node.expressions))
     return clause.around(relation)
 
 
-def values(node: exp.Values, names: Names, query: Query) -> Relation:
+def values(node: exp.Values, names: Names, queries: Queries) -> Relation:
     """The rows of VALUES: a union, as a balanced tree since protobuf refuses deep nesting."""
     only(node, "expressions", "alias", "order", "limit", "offset")
     rows = [list(row.expressions) if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
     relations = []
     for row in rows:
-        clause = Clause(query, names)
+        clause = Clause(queries, names)
         relation = Relation()
         relation.project.expressions.extend(
             alias(clause.scope.expression(value), f"col{index + 1}") for index, value in enumerate(row)
@@ -157,12 +164,12 @@ def values(node: exp.Values, names: Names, query: Query) -> Relation:
     return relations[0]
 
 
-def _join(left: Relation, join: exp.Join, names: Names, query: Query) -> Relation:
+def _join(left: Relation, join: exp.Join, names: Names, queries: Queries) -> Relation:
     only(join, "this", "side", "kind", "on", "using")
     how = " ".join(word.upper() for word in (join.args.get("side"), join.args.get("kind")) if word)
     if how not in JOINS:
         raise opaque(f"{how} JOIN")
-    kind, on, clause = JOINS[how], join.args.get("on"), Clause(query, names)
+    kind, on, clause = JOINS[how], join.args.get("on"), Clause(queries, names)
     condition = None if on is None or _is_true(on) else clause.scope.expression(on)
     if kind == Join.JOIN_TYPE_CROSS and condition is not None:
         kind = Join.JOIN_TYPE_INNER
@@ -171,10 +178,10 @@ def _join(left: Relation, join: exp.Join, names: Names, query: Query) -> Relatio
     elif on is not None and condition is None and kind != Join.JOIN_TYPE_CROSS:
         condition = clause.scope.expression(on)
     if isinstance(join.this, exp.Lateral):
-        return clause.around(_lateral(left, join, kind, condition, names, query))
+        return clause.around(_lateral(left, join, kind, condition, names, queries))
     relation = Relation()
     relation.join.left.CopyFrom(left)
-    relation.join.right.CopyFrom(_table(join.this, names, query))
+    relation.join.right.CopyFrom(_table(join.this, names, queries))
     relation.join.join_type = kind
     relation.join.using_columns.extend(column.name for column in join.args.get("using") or [])
     if condition is not None:
@@ -192,7 +199,7 @@ def _lateral(
     kind: Join.JoinType.ValueType,
     condition: Expression | None,
     names: Names,
-    query: Query,
+    queries: Queries,
 ) -> Relation:
     lateral = join.this
     only(lateral, "this", "alias")
@@ -204,14 +211,14 @@ def _lateral(
         table.set("alias", given.copy())
     relation = Relation()
     relation.lateral_join.left.CopyFrom(left)
-    relation.lateral_join.right.CopyFrom(_table(table, names, query))
+    relation.lateral_join.right.CopyFrom(_table(table, names, queries))
     relation.lateral_join.join_type = kind
     if condition is not None:
         relation.lateral_join.join_condition.CopyFrom(condition)
     return relation
 
 
-def _view(relation: Relation, lateral: exp.Lateral, names: Names, query: Query) -> tuple[Relation, Names]:
+def _view(relation: Relation, lateral: exp.Lateral, names: Names, queries: Queries) -> tuple[Relation, Names]:
     """LATERAL VIEW: all columns, and those that the generator makes."""
     only(lateral, "this", "view", "outer", "alias")
     if not isinstance(lateral.this, exp.Anonymous):
@@ -221,7 +228,7 @@ def _view(relation: Relation, lateral: exp.Lateral, names: Names, query: Query) 
         if generator.name.lower() not in WITH_OUTER:
             raise opaque(f"LATERAL VIEW OUTER {generator.name}")
         generator.set("this", generator.name + "_outer")
-    clause = Clause(query, names)
+    clause = Clause(queries, names)
     made = clause.scope.expression(generator)
     columns = [column.name for column in given.args.get("columns") or []] if given is not None else []
     relation = project(relation, [_everything(), alias(made, *columns) if columns else made])
