@@ -70,8 +70,8 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "LIMIT_WITHOUT_ORDER": Code("Say which rows stay: orderBy(...).limit(n)."),
         "PIVOT_WITHOUT_VALUES": Code("Name the values: pivot(column, [...])."),
         "OPAQUE_SQL": Code("Write this part with DataFrame operations, or in SQL that docs/reference.md lists."),
-        "UNSUPPORTED_OPERATOR": Code("Use operators that docs/reference.md lists, or refresh=\"auto\" to compute it in full."),
-        "UNSUPPORTED_EXPRESSION": Code("Use expressions that docs/reference.md lists, or refresh=\"auto\" to compute it in full."),
+        "UNSUPPORTED_OPERATOR": Code("Use operators of docs/reference.md, or let it be computed in full: refresh='auto'."),
+        "UNSUPPORTED_EXPRESSION": Code("Use expressions of docs/reference.md, or let it be computed in full: refresh='auto'."),
         "AMBIGUOUS_COLUMN": Code("Give the columns different names, or name the relation: alias('a') and 'a.column'."),
         "UNRESOLVED_COLUMN": Code("Refer to columns of the DataFrame at hand."),
         # reading files

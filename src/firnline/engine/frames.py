@@ -30,6 +30,7 @@ class _Given(LogicalPlan):
     def plan(self, session: SparkConnectClient) -> Relation:
         copy = Relation()
         copy.CopyFrom(self._relation)
+        copy.common.plan_id = self._plan_id
         return copy
 
 

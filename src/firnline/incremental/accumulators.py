@@ -82,9 +82,14 @@ def _average(value: Expression, kind: str) -> Parts | None:
         return _total(value, "decimal(38,0)", lambda total, count: call("/", cast(total, "double"), cast(count, "double")))
     if found := _DECIMAL.fullmatch(kind):
         precision, scale = map(int, found.groups())
-        wide = f"decimal({min(38, precision + 10)},{scale})"
-        answer = f"decimal({min(38, precision + 4)},{min(38, scale + 4)})"
-        return _total(value, wide, lambda total, count: cast(call("/", total, cast(count, "decimal(20,0)")), answer))
+        digits, places = min(38, precision + 10), min(38, scale + 4)
+        shifted = f"decimal({min(38, digits + 4)},{places})"  # so that a quotient has these places, and is rounded to them once
+        answer = f"decimal({min(38, precision + 4)},{places})"
+
+        def mean(total: Expression, count: Expression) -> Expression:
+            return cast(call("/", cast(total, shifted), cast(count, "decimal(20,0)")), answer)
+
+        return _total(value, f"decimal({digits},{scale})", mean)
     if kind in ("float", "double"):
         return _double(value, lambda total, count: call("/", total, cast(count, "double")))
     return None

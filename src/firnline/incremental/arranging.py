@@ -35,6 +35,7 @@ from firnline.incremental.algebra import (
     Window,
     changed,
 )
+from firnline.incremental.canonical import plan_hash
 from firnline.incremental.expressions import function, plain, rewritten, walk
 from firnline.incremental.pruning import pruned
 from firnline.incremental.relation import column
@@ -59,18 +60,18 @@ class Arranged:
     root: Node
 
 
-def arranged(root: Node, name: str, typing: Typing) -> Arranged:
-    """The plan in steps; ``name`` begins the names of its arrangements."""
-    arranger = _Arranger(name, typing)
+def arranged(root: Node, name: str, typing: Typing, *, is_kept: bool = True) -> Arranged:
+    """The plan in steps; ``name`` begins the names of its arrangements. With ``is_kept`` false nothing is kept."""
+    arranger = _Arranger(name, typing, is_kept=is_kept)
     found = arranger.rebuilt(pruned(root, root.ids))
     steps = tuple(replace(each, node=pruned(each.node, each.node.ids)) for each in arranger.arrangements)
     return Arranged(steps, pruned(found, root.ids))
 
 
 class _Arranger:
-    def __init__(self, name: str, typing: Typing) -> None:
+    def __init__(self, name: str, typing: Typing, *, is_kept: bool) -> None:
         self.arrangements: list[Arrangement] = []
-        self._name, self._typing = name, typing
+        self._name, self._typing, self._is_kept = name, typing, is_kept
         self._numbers = itertools.count()
         self._done: dict[int, Node] = {}
         self._kept: dict[int, Node] = {}
@@ -86,7 +87,7 @@ class _Arranger:
             found = changed(node, **inputs) if any(value is not getattr(node, name) for name, value in inputs.items()) else node
             if isinstance(found, Aggregate):
                 found = self._aggregate(found)
-            self._done[id(node)] = self._with_kept_inputs(found)
+            self._done[id(node)] = self._with_kept_inputs(found) if self._is_kept else found
         return self._done[id(node)]
 
     def _with_kept_inputs(self, node: Node) -> Node:
@@ -101,7 +102,7 @@ class _Arranger:
         number = id(node)
         if number not in self._kept:
             self._alive.append(node)
-            name = f"{self._name}__{len(self.arrangements)}"
+            name = f"{self._name}__{plan_hash(node)[:12]}"
             columns = tuple(Column(each.id, f"c{place}") for place, each in enumerate(node.columns))
             if isinstance(node, Accumulate):
                 node = changed(node, columns=columns, arrangement=name)
@@ -125,7 +126,7 @@ class _Arranger:
                     arguments.setdefault(argument.SerializeToString(deterministic=True), (argument, self._new("argument")))
         node = changed(node, input=_widened(node.input, list(arguments.values())))
         collected: dict[bytes, tuple[Part, Column]] = {}
-        is_kept = True
+        is_kept = self._is_kept
 
         def summed(part: Part) -> Column:
             key = part.term.SerializeToString(deterministic=True) + part.kind.encode()

@@ -110,7 +110,7 @@ class Binder:
         copy.CopyFrom(expression)
         return self._bound(copy, scopes)
 
-    def _bound(self, expression: Expression, scopes: Sequence[Bound]) -> Expression:
+    def _bound(self, expression: Expression, scopes: Sequence[Bound], *, is_sorted: bool = False) -> Expression:
         with self.at(expression):
             kind = expression.WhichOneof("expr_type")
             if kind == "expression_string":
@@ -121,26 +121,23 @@ class Binder:
                 raise self.refusal("UNSUPPORTED_EXPRESSION", f"{kind.replace('_', ' ')!r} has no rule")
             if kind == "common_inline_user_defined_function" and not expression.common_inline_user_defined_function.deterministic:
                 raise self.refusal("NONDETERMINISTIC_FUNCTION", "a Python function that is declared nondeterministic")
-            self._check(expression)
+            self._check(expression, is_sorted=is_sorted)
             if kind == "unresolved_function":
                 self._spread(expression, scopes)
             for below in list(inner(expression)):
-                below.CopyFrom(self._bound(below, scopes))
+                below.CopyFrom(self._bound(below, scopes, is_sorted=function(expression) in functions.SORTED))
             expression.ClearField("common")
             return expression
 
-    def _check(self, expression: Expression) -> None:
+    def _check(self, expression: Expression, *, is_sorted: bool) -> None:
         name = function(expression)
         if name is None:
             return
         is_clock = name in functions.CLOCK and not list(inner(expression))
         if name in functions.NONDETERMINISTIC or is_clock:
             raise self.refusal("NONDETERMINISTIC_FUNCTION", f"{name}() gives another answer at another time or place")
-        if name in functions.SORTED:
-            for below in inner(expression):
-                if function(below) in ("collect_list", "array_agg"):
-                    below.unresolved_function.is_internal = True  # its order does not show
-        if name in functions.ORDER_DEPENDENT and not expression.unresolved_function.is_internal:
+        is_list = name in ("collect_list", "array_agg") and is_sorted
+        if name in functions.ORDER_DEPENDENT and not is_list:
             raise self.refusal("NONDETERMINISTIC_FUNCTION", f"{name}() depends on the order in which rows come")
 
     def _spread(self, expression: Expression, scopes: Sequence[Bound]) -> None:

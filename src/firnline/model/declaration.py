@@ -12,7 +12,7 @@ from firnline.errors import Location
 
 Function = Callable[..., Any]
 Kind = Literal["source", "stage"]
-Refresh = Literal["full"]
+Refresh = Literal["auto", "incremental", "full"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Pipeline:
         keys: Sequence[str] = (),
         partition_by: Sequence[str] = (),
         parts: int = 1,
-        refresh: Refresh = "full",
+        refresh: Refresh = "auto",
     ) -> Callable[[Function], Function]:
         """Declare a deterministic function of the collections that its parameters name.
 
@@ -75,7 +75,8 @@ class Pipeline:
             keys: The columns that identify a row. Checked.
             partition_by: The columns whose hash places a row in a part; the keys by default.
             parts: How many parts, a power of two.
-            refresh: How a change is computed: ``"full"`` evaluates the function on the whole state and keeps the difference.
+            refresh: How a change is computed: ``"incremental"`` from the changes of the inputs, or refused; ``"full"`` from the
+                whole state, as the difference to the log; ``"auto"`` incrementally where there is a rule, else in full.
         """
         return self._recording("stage", keys, partition_by, parts, refresh)
 

@@ -7,22 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
-from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
-from firnline.engine.frames import relation_of, state, table_name, weighted_state
+from firnline.engine.frames import relation_of, state, table_name
 from firnline.engine.reading import Malformed, SourceEpoch
 from firnline.errors import FirnlineError
-from firnline.incremental.full import difference
 from firnline.incremental.relation import consolidated
-from firnline.model.declaration import Collection
+from firnline.model.declaration import Collection, Function
 from firnline.model.description import Verdict
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
 from firnline.model.names import BOOKKEEPING, DIFF, QUARANTINE
+from firnline.runtime.derived import Derived
 from firnline.runtime.evaluation import checked, in_order, told
 from firnline.runtime.project import Declared, Project
+from firnline.runtime.stage_plan import plan_of
 from firnline.runtime.writing import Destination, Placement, Staged
 from firnline.tables.log import Head
 from firnline.tables.sidecar import Input
@@ -59,26 +59,41 @@ class StageRun:
                 given.close()
 
     def _published(self, given: SourceEpoch, generation: int, inputs: Mapping[str, Head], began: float) -> Published:
-        frame = checked(self._called(given, inputs), self.collection)
+        if self.collection.kind == "stage":
+            return self._derived(generation, inputs, began)
+        frame = checked(self._function(given), self.collection)
         malformed = self._malformed(given)
-        columns = StructType([field for field in frame.schema.fields if field.name != DIFF])
-        placement = Placement(self.collection.keys, self.collection.partition_by, self.collection.parts)
-        destination = self._destination(self.collection.name, columns, placement)
-        staged = destination.stage(self._delta(frame, destination), self.epoch, generation, self.attempt)
+        destination = self._into(frame)
+        delta = consolidated(relation_of(in_order(frame, [*destination.names, DIFF])), destination.names)
+        staged = destination.stage(delta, self.epoch, generation, self.attempt)
         if isinstance(staged, Verdict):
             return Published(staged, Digest(), 0)
         if malformed is not None:
             self._quarantine(malformed, began)
-        lineage = {name: Input(head.description.generation, self.epoch.upper, head.snapshot) for name, head in inputs.items()}
-        seconds = time.monotonic() - began
-        verdict = destination.publish(staged, self.epoch, generation, self._fingerprint, lineage, seconds)
-        return Published(verdict, sum(staged.digests.values(), Digest()), malformed.count if malformed else 0)
+        verdict = destination.publish(staged, self.epoch, generation, self.fingerprint, {}, time.monotonic() - began)
+        return Published(verdict, staged.total, malformed.count if malformed else 0)
 
-    def _called(self, given: SourceEpoch, inputs: Mapping[str, Head]) -> object:
-        function = self.declared.functions[self.collection.name]
-        if self.collection.kind == "source":
-            return function(given)
-        return function(**{name: self._input(name, head) for name, head in inputs.items()})
+    def _derived(self, generation: int, inputs: Mapping[str, Head], began: float) -> Published:
+        frames = {name: self._input(name, head) for name, head in inputs.items()}
+        frame = checked(self._function(**frames), self.collection)
+        plan = plan_of(self.session, self.collection, frames, frame)
+        destination = self._into(frame)
+        lineage = {name: Input(head.description.generation, self.epoch.upper, head.snapshot) for name, head in inputs.items()}
+        derived = Derived(self, plan, destination, frame, tuple(inputs))
+        staged = derived.staged(generation)
+        if isinstance(staged, Verdict):
+            return Published(staged, Digest(), 0)
+        verdict = destination.publish(staged, self.epoch, generation, self.fingerprint, lineage, time.monotonic() - began)
+        return Published(verdict, staged.total, 0)
+
+    @property
+    def _function(self) -> Function:
+        return self.declared.functions[self.collection.name]
+
+    def _into(self, frame: DataFrame) -> Destination:
+        columns = StructType([field for field in frame.schema.fields if field.name != DIFF])
+        placement = Placement(self.collection.keys, self.collection.partition_by, self.collection.parts)
+        return self.destination(self.collection.name, columns, placement)
 
     def _input(self, name: str, head: Head) -> DataFrame:
         """The state of an input at this epoch, however far its log has gone since."""
@@ -86,16 +101,6 @@ class StageRun:
         table = table_name(self.declared.graph.name, name)
         columns = [column for column in self.session.table(table).columns if column not in BOOKKEEPING]
         return state(self.session, table, head.snapshot, self.epoch.upper, columns)
-
-    def _delta(self, frame: DataFrame, destination: Destination) -> Relation:
-        """The weighted rows by which the epoch changes the collection."""
-        names = destination.names
-        if self.collection.kind == "source":
-            return consolidated(relation_of(in_order(frame, [*names, DIFF])), names)
-        before = None
-        if destination.head.snapshot is not None:
-            before = weighted_state(self.session, destination.table, destination.head.snapshot, self.epoch.lower, names)
-        return difference(relation_of(in_order(frame, names)), relation_of(before) if before else None, names)
 
     def _malformed(self, given: SourceEpoch) -> Malformed | None:
         """The malformed records of the files that were read, unless there are too many of them."""
@@ -111,7 +116,7 @@ class StageRun:
 
     def _quarantine(self, malformed: Malformed, began: float) -> None:
         """Keep the malformed records of an epoch that is about to be published."""
-        destination = self._destination(self.collection.name + QUARANTINE, malformed.records.schema, Placement())
+        destination = self.destination(self.collection.name + QUARANTINE, malformed.records.schema, Placement())
         head = destination.head.description
         if head.upper >= self.epoch.upper:
             return
@@ -120,12 +125,14 @@ class StageRun:
         staged = destination.stage(delta, self.epoch, head.generation, f"{self.attempt}q")
         if isinstance(staged, Staged):
             seconds = time.monotonic() - began
-            destination.publish(staged, self.epoch, head.generation, self._fingerprint, {}, seconds)
+            destination.publish(staged, self.epoch, head.generation, self.fingerprint, {}, seconds)
 
-    def _destination(self, name: str, columns: StructType, placement: Placement) -> Destination:
+    def destination(self, name: str, columns: StructType, placement: Placement) -> Destination:
+        """The log of a collection of this pipeline, ready for the epoch."""
         log = self.project.log(self.declared.graph.name, name)
         return Destination.of(self.session, log, columns, placement, self.declared.graph.schedule.start, self.collection.where)
 
     @property
-    def _fingerprint(self) -> str:
+    def fingerprint(self) -> str:
+        """The fingerprint of the collection's code."""
         return self.declared.graph.fingerprints[self.collection.name]

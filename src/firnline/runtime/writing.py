@@ -33,11 +33,12 @@ PARTS = "firnline.parts"
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a collection's rows go, and what identifies them; no keys means that rows may repeat."""
+    """Where rows go: sorted by ``keys`` inside the parts of ``partition_by``; ``is_keyed`` if the keys identify a row."""
 
     keys: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     parts: int = 1
+    is_keyed: bool = True
 
     def as_properties(self) -> dict[str, str]:
         """What a log is created with and keeps."""
@@ -48,9 +49,14 @@ class Placement:
 class Staged:
     """A delta in storage that nobody sees yet."""
 
-    snapshot: int
+    snapshot: int | None
     attempt: str
     digests: Mapping[tuple[int, int], Digest]
+
+    @property
+    def total(self) -> Digest:
+        """The digest of all of it."""
+        return sum(self.digests.values(), Digest())
 
 
 @dataclass(frozen=True)
@@ -98,7 +104,7 @@ class Destination:
         snapshot = self.log.staged(attempt).snapshot_id
         try:
             digests = staging.digests(self.session, self.table, snapshot, epoch.lower, self.columns)
-            if placement.keys and digests:
+            if placement.keys and placement.is_keyed and digests:
                 staging.check_keys(self.session, self.table, snapshot, epoch.lower, placement.keys, self.names)
         except BaseException as error:
             self.log.discard(snapshot)

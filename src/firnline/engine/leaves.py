@@ -1,0 +1,69 @@
+"""Logs as the derivation of a change reads them: at the snapshot that ends at a moment, so that no row is filtered out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from firnline.engine.frames import table_name
+from firnline.incremental.derivation import Moment, Rows
+from firnline.incremental.relation import call, column, filtered, integer, named, project
+from firnline.model.epoch import Epoch
+from firnline.model.names import DIFF, EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A collection around one epoch.
+
+    Args:
+        old: The snapshot that holds the state before, and perhaps more; None if there was nothing.
+        new: The snapshot that holds the state after, and perhaps more; None if there is nothing.
+        old_ends: Where ``old`` ends; rows beyond the epoch's lower bound are filtered out.
+        new_ends: Where ``new`` ends.
+        changes: How many rows the epoch changes, insertions and removals.
+        is_insert_only: Whether no row was ever removed, up to the epoch's end.
+        is_delta_positive: Whether the epoch removes no row.
+        is_keyed: Whether a row is there once at most.
+    """
+
+    old: int | None
+    new: int | None
+    old_ends: int
+    new_ends: int
+    changes: int
+    is_insert_only: bool
+    is_delta_positive: bool
+    is_keyed: bool
+
+
+class LogLeaves:
+    """The logs of a pipeline around one epoch."""
+
+    def __init__(self, pipeline: str, epoch: Epoch, leaves: Mapping[str, Leaf]) -> None:
+        self._pipeline, self._epoch, self._leaves = pipeline, epoch, leaves
+
+    def delta(self, collection: str, names: Sequence[str]) -> Rows | None:
+        """What the epoch changes; None if nothing."""
+        leaf = self._leaves[collection]
+        if not leaf.changes or leaf.new is None:
+            return None
+        rows = named(table_name(self._pipeline, collection), {"versionAsOf": str(leaf.new)})
+        rows = filtered(rows, call(">=", column(EPOCH), integer(self._epoch.lower)))
+        if leaf.new_ends > self._epoch.upper:
+            rows = filtered(rows, call("<", column(EPOCH), integer(self._epoch.upper)))
+        is_positive = leaf.is_delta_positive
+        return Rows(project(rows, map(column, (*names, DIFF))), is_positive, is_positive and leaf.is_keyed)
+
+    def state(self, collection: str, moment: Moment, names: Sequence[str]) -> Rows:
+        """The rows before or after the epoch."""
+        leaf = self._leaves[collection]
+        snapshot, ends, upto = (
+            (leaf.old, leaf.old_ends, self._epoch.lower) if moment == "old" else (leaf.new, leaf.new_ends, self._epoch.upper)
+        )
+        table = table_name(self._pipeline, collection)
+        rows = named(table, {} if snapshot is None else {"versionAsOf": str(snapshot)})
+        if snapshot is None or ends > upto:
+            rows = filtered(rows, call("<", column(EPOCH), integer(upto)))
+        is_positive = leaf.is_insert_only
+        return Rows(project(rows, map(column, (*names, DIFF))), is_positive, is_positive and leaf.is_keyed)

@@ -1,0 +1,182 @@
+"""A stage's epoch from its plan: arrangements first, then the stage's own rows, each from what changed where that is possible.
+
+Possible means: the log was made by today's code, and so was every arrangement, up to where the epoch begins. Otherwise (the first
+epoch, changed code, a plan without rules) the rows are computed from the whole state, and the difference to the log is kept.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql.connect.proto import Relation
+from pyspark.sql.types import StructType
+
+from firnline.engine.frames import relation_of, weighted_state
+from firnline.engine.leaves import Leaf, LogLeaves
+from firnline.engine.sharing import shared
+from firnline.errors import FirnlineError
+from firnline.incremental import algebra
+from firnline.incremental.algebra import Accumulate, Node, walk
+from firnline.incremental.arranging import Arrangement
+from firnline.incremental.derivation import Derivation
+from firnline.incremental.full import difference
+from firnline.incremental.relation import consolidated, named_as
+from firnline.incremental.rules import RULES
+from firnline.model.description import Verdict
+from firnline.model.names import DIFF
+from firnline.runtime.evaluation import in_order
+from firnline.runtime.stage_plan import StagePlan
+from firnline.runtime.writing import Destination, Placement, Staged
+from firnline.tables.log import Log
+from firnline.tables.sidecar import Input
+
+if TYPE_CHECKING:
+    from firnline.runtime.stage_run import StageRun
+
+_MOST_BROADCAST = 1_000_000
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Derived:
+    """One epoch of a stage that has a plan."""
+
+    run: StageRun
+    plan: StagePlan
+    destination: Destination
+    frame: DataFrame
+    inputs: tuple[str, ...]
+
+    def staged(self, generation: int) -> Staged | Verdict:
+        """The stage's rows, staged; nothing is staged if nothing changes."""
+        names = self.destination.names
+        if self.plan.steps is None:
+            rows = relation_of(in_order(self.frame, names))
+            return self._stage(self.destination, self._difference(rows, self.destination, names), generation)
+        are_changes = [self._kept(step) for step in self.plan.steps.arrangements]
+        is_continued = all(are_changes) and self._is_continued()
+        ids = dict(zip(self.frame.columns, self.plan.ids, strict=True))
+        return self._computed(self.plan.steps.root, self.destination, [ids[name] for name in names], generation, is_continued)
+
+    def _is_continued(self) -> bool:
+        head = self.destination.head
+        return head.snapshot is not None and head.fingerprint == self.run.fingerprint
+
+    def _kept(self, step: Arrangement) -> bool:
+        """Advance an arrangement through the epoch; whether its rows of the epoch are a change and not the whole."""
+        log = self.run.project.log(self.run.declared.graph.name, step.name)
+        head = log.head()
+        if head is None or head.description.upper < self.run.epoch.upper:
+            self._advance(step)
+        return _has_boundary(log, self.run.epoch.lower)
+
+    def _advance(self, step: Arrangement) -> None:
+        began = time.monotonic()
+        names = [column.name for column in step.columns]
+        schema = StructType.fromDDL(", ".join(f"{name} {kind}" for name, kind in self.plan.schemas[step.name]))
+        assert isinstance(schema, StructType)
+        keys = _keys(step)
+        placement = Placement(keys, keys, self.run.collection.parts if keys else 1, is_keyed=False)
+        destination = self.run.destination(step.name, schema, placement)
+        generation = destination.head.description.generation
+        is_continued = destination.head.snapshot is not None and destination.head.description.upper == self.run.epoch.lower
+        by_name = {column.name: column.id for column in step.columns}
+        assert destination.names == names
+        ids = [by_name[name] for name in destination.names]
+        staged = self._computed(step.node, destination, ids, generation, is_continued, suffix=step.name[-4:])
+        if isinstance(staged, Verdict):
+            if staged is not Verdict.TAKEN:
+                raise FirnlineError("GENERATION_CHANGED", f"{step.name!r} moved while its epoch was computed")
+            return
+        seconds = time.monotonic() - began
+        verdict = destination.publish(staged, self.run.epoch, generation, self.run.fingerprint, self._lineage(), seconds)
+        if verdict not in (Verdict.FREE, Verdict.TAKEN):
+            raise FirnlineError("GENERATION_CHANGED", f"{step.name!r} moved while its epoch was computed")
+
+    def _lineage(self) -> Mapping[str, Input]:
+        heads = ((name, self.run.project.log(self.run.declared.graph.name, name).head()) for name in self.inputs)
+        upper = self.run.epoch.upper
+        return {name: Input(head.description.generation, upper, head.snapshot) for name, head in heads if head}
+
+    def _computed(
+        self, node: Node, destination: Destination, ids: list[str], generation: int, is_continued: bool, suffix: str = ""
+    ) -> Staged | Verdict:
+        """The rows of a node, from what changed or from all there is, staged in its log."""
+        names = destination.names
+        leaves = self._leaves(node)
+        is_small = sum(leaf.changes for leaf in leaves.values()) <= _MOST_BROADCAST
+        derivation = Derivation(
+            LogLeaves(self.run.declared.graph.name, self.run.epoch, leaves),
+            RULES,
+            is_small=is_small and is_continued,
+            prefix=f"firnline_{self.run.attempt[:12]}{suffix}",
+        )
+        if is_continued:
+            change = derivation.delta(node)
+            if change is None:
+                return Staged(None, self.run.attempt + suffix, {})
+            relation = consolidated(named_as(change.relation, [*ids, DIFF], [*names, DIFF]), names)
+        else:
+            rows = derivation.unit(derivation.state(node, "new"), node.ids)
+            relation = self._difference(named_as(rows.relation, ids, names), destination, names)
+        with shared(self.run.session, derivation.shared):
+            return self._stage(destination, relation, generation, suffix)
+
+    def _stage(self, destination: Destination, delta: Relation, generation: int, suffix: str = "") -> Staged | Verdict:
+        return destination.stage(delta, self.run.epoch, generation, self.run.attempt + suffix)
+
+    def _difference(self, rows: Relation, destination: Destination, names: list[str]) -> Relation:
+        """What leads from the log to these rows."""
+        head = destination.head
+        if head.snapshot is None:
+            return difference(rows, None, names)
+        before = weighted_state(self.run.session, destination.table, head.snapshot, self.run.epoch.lower, names)
+        return difference(rows, relation_of(before), names)
+
+    def _leaves(self, node: Node) -> dict[str, Leaf]:
+        names = {each.collection for each in walk(node) if isinstance(each, algebra.Input)}
+        if isinstance(node, Accumulate):
+            names.add(node.arrangement)
+        return {name: self._leaf(name) for name in names}
+
+    def _leaf(self, name: str) -> Leaf:
+        assert self.plan.steps is not None
+        unkeyed = {step.name for step in self.plan.steps.arrangements if not isinstance(step.node, Accumulate)}
+        log = self.run.project.log(self.run.declared.graph.name, name)
+        return _around(log, self.run.epoch.lower, self.run.epoch.upper, is_keyed=name not in unkeyed)
+
+
+def _keys(step: Arrangement) -> tuple[str, ...]:
+    if not isinstance(step.node, Accumulate):
+        return ()
+    names = {column.id: column.name for column in step.columns}
+    return tuple(names[key] for key in step.node.keys)
+
+
+def _has_boundary(log: Log, point: int) -> bool:
+    """Whether some publish of the log ended exactly there, so that the rows after it are changes."""
+    return any(entry.description.upper == point for entry in log.entries())
+
+
+def _around(log: Log, lower: int, upper: int, *, is_keyed: bool) -> Leaf:
+    """A log around an epoch, as its snapshots tell: the oldest ones that reach far enough."""
+    old: tuple[int | None, int] = (None, lower)
+    new: tuple[int | None, int] = (None, upper)
+    changes = weight = 0
+    is_insert_only = True
+    for entry in log.entries():  # newest first
+        ends = entry.description.upper
+        if ends >= upper:
+            new = (entry.snapshot, ends)
+        if ends > lower and entry.lower < upper:
+            changes, weight = changes + entry.rows, weight + entry.weight
+        if ends >= lower:
+            old = (entry.snapshot, ends)
+        if entry.lower < upper and entry.rows != entry.weight:
+            is_insert_only = False
+    return Leaf(old[0], new[0], old[1], new[1], changes, is_insert_only, changes == weight, is_keyed)
