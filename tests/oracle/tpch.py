@@ -56,6 +56,7 @@ create view buyer as select * from customer join place on c_nationkey = n_nation
 def state(stream: Path, epoch: int) -> duckdb.DuckDBPyConnection:
     """A database with the eight tables as they are after the n-th epoch of a stream (folders in order of name)."""
     database = duckdb.connect()
+    database.execute("set enable_progress_bar = false")
     days = sorted(folder for folder in stream.iterdir() if folder.is_dir())[:epoch]
     for table, key in TABLES.items():
         files = str([str(folder / f"{table}.parquet") for folder in days])
