@@ -107,9 +107,8 @@ def stream(root: Path, scale: float, epochs: int, fraction: float, seed: int = 1
     if not folder.exists():
         loaded = base(root, scale)
         partial = _empty(folder)
-        settings = {"memory_limit": "6GB", "temp_directory": str(partial / "spill")}
-        with duckdb.connect(config=settings) as database:
-            database.execute("set enable_progress_bar = false")
+        with duckdb.connect() as database:
+            database.execute(f"set memory_limit = '6GB'; set temp_directory = '{partial}/spill'; set enable_progress_bar = false")
             for table in TABLES:
                 database.execute(f"create view {table} as from read_parquet('{loaded / table}.parquet', file_row_number = true)")
             _change_orders(database, Random(f"orders {seed}"), epochs, fraction)
