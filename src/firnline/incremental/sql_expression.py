@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from firnline.incremental import sql_function, sql_literal, sql_name, sql_predicate
 from firnline.incremental.sql_scope import Rule, Scope
-from firnline.incremental.sql_syntax import expression_of
+from firnline.incremental.sql_syntax import expression_of, not_too_deep
 
 RULES: MappingProxyType[type[exp.Expression], Rule] = MappingProxyType(
     {**sql_literal.RULES, **sql_name.RULES, **sql_predicate.RULES, **sql_function.RULES}
@@ -18,4 +18,5 @@ RULES: MappingProxyType[type[exp.Expression], Rule] = MappingProxyType(
 
 def parsed(text: str) -> Expression:
     """The expression of a text as it stands in ``F.expr``, ``selectExpr`` or ``where``."""
-    return Scope(RULES).expression(expression_of(text))
+    with not_too_deep(text):
+        return Scope(RULES).expression(expression_of(text))

@@ -22,7 +22,7 @@ from firnline.incremental.sql_order import HIDDEN, Lift, Term, beyond, names, re
 from firnline.incremental.sql_predicate import without_parentheses
 from firnline.incremental.sql_scope import only, shown
 from firnline.incremental.sql_source import Clause, Names, source, values
-from firnline.incremental.sql_syntax import opaque, statement_of
+from firnline.incremental.sql_syntax import not_too_deep, opaque, statement_of
 
 # Far from the ids that the client counts up, so that a translation can stand inside any plan.
 FIRST_PLAN_ID = 1 << 40
@@ -48,10 +48,11 @@ SELECT = (
 
 def translated(text: str, inputs: Mapping[str, Relation]) -> Relation:
     """The relation of a statement over inputs by name, in any case."""
-    statement = statement_of(text)
-    if not isinstance(statement, exp.Query | exp.Values):
-        raise opaque(f"a statement that is no query: {shown(statement)}")
-    return _Statement().query(statement, Names({name.lower(): relation for name, relation in inputs.items()}))
+    with not_too_deep(text):
+        statement = statement_of(text)
+        if not isinstance(statement, exp.Query | exp.Values):
+            raise opaque(f"a statement that is no query: {shown(statement)}")
+        return _Statement().query(statement, Names({name.lower(): relation for name, relation in inputs.items()}))
 
 
 @dataclass(frozen=True, slots=True)

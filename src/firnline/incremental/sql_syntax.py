@@ -6,8 +6,12 @@ to be translated: no function is known, and operators bind as in Spark's grammar
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, ClassVar
 
+from google.protobuf.message import DecodeError
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
@@ -114,21 +118,33 @@ class Verbatim(Spark):
                     return this
 
 
-def _read(text: str, into: Any) -> exp.Expression:
-    """The tree of a text, which must hold one statement or expression and nothing else."""
+@contextmanager
+def not_too_deep(text: str) -> Iterator[None]:
+    """Refuse what Python or protobuf cannot nest: some 40 operators inside each other."""
+    try:
+        yield
+    except (RecursionError, DecodeError):
+        raise opaque(f"the SQL {_short(text)} is nested too deeply") from None
+
+
+def statement_of(text: str) -> exp.Expression:
+    """The tree of a text, which must hold one statement and nothing else."""
     dialect = Verbatim()
     try:
         tokens = dialect.tokenize(text)
-        parser = dialect.parser(error_level=ErrorLevel.RAISE)
-        trees = parser.parse_into(into, tokens, text) if into else parser.parse(tokens, text)
+        for token, following in pairwise(tokens):
+            # The function, not the clause.
+            if token.token_type == TokenType.WINDOW and following.token_type == TokenType.L_PAREN:
+                token.token_type = TokenType.VAR
+        trees = dialect.parser(error_level=ErrorLevel.RAISE).parse(tokens, text)
     except SqlglotError as error:
         known = error.errors if isinstance(error, ParseError) else []
         reason = known[0]["description"] if known else error
         raise opaque(f"cannot read the SQL {_short(text)}: {str(reason).strip().rstrip('.')}") from None
-    trees = [tree for tree in trees if tree is not None]
-    if len(trees) != 1 or not isinstance(trees[0], exp.Expression):
-        raise opaque(f"expected one statement or expression in {_short(text)}")
-    return trees[0]
+    found = [tree for tree in trees if isinstance(tree, exp.Expression)]
+    if len(found) != 1:
+        raise opaque(f"expected one statement in {_short(text)}")
+    return found[0]
 
 
 def _short(text: str) -> str:
@@ -136,14 +152,9 @@ def _short(text: str) -> str:
     return repr(line if len(line) <= 60 else line[:57] + "...")
 
 
-def statement_of(text: str) -> exp.Expression:
-    """The tree of a statement."""
-    return _read(text, None)
-
-
 def expression_of(text: str) -> exp.Expression:
     """The tree of an expression, with its alias if it has one."""
-    selected = _read("SELECT " + text, None)
+    selected = statement_of("SELECT " + text)
     if not isinstance(selected, exp.Select) or {k for k, v in selected.args.items() if v} != {"expressions"}:
         raise opaque(f"expected an expression, not {_short(text)}")
     if len(selected.expressions) != 1:
