@@ -6,7 +6,7 @@
 Epoch 1 is the base load. As RF1 and RF2 do, every later epoch inserts new orders and removes old ones with their lineitems,
 ``fraction`` of all orders each. A new order resembles one drawn from the whole key range and has its key plus 8, which dbgen
 leaves free; its customer is drawn anew. One in ten of the new orders is removed again in the next epoch. Besides, a tenth of
-``fraction`` of the customers, parts, partsupps and suppliers (at least one row each) is updated, one row in two epochs running:
+``fraction`` of the customers, parts, partsupps and suppliers (at least five rows each) is updated, one row in two epochs running:
 the old row is removed, the new one inserted. All rows are a function of the arguments; ``(epochs - 1) * fraction`` is at most 1.
 
 Usage: python bench/tpch/data.py ROOT [--scale 1] [--epochs 3] [--fraction 0.001] [--seed 1]
@@ -150,7 +150,7 @@ def order_changes(chance: Random, orders: int, customers: int, epochs: int, frac
 
 def updates(chance: Random, rows: int, epochs: int, fraction: float) -> Iterator[Update]:
     """Which rows are updated after the first epoch."""
-    count = max(1, round(rows * fraction))
+    count = max(5, round(rows * fraction))
     versions: Counter[int] = Counter()
     again: list[int] = []
     for epoch in range(2, epochs + 1):
