@@ -16,7 +16,7 @@ from bench.tpch.queries import KEYS, queries
 from bench.tpch.sql import texts
 from tests.oracle.tpch import comparable, expected, state
 
-# So that no result is empty, and all but Q20's (a single supplier) change. Q11 asks for a smaller share than is due at this scale.
+# So that no result is empty, and all but Q20's (one supplier) change. Q11 asks for a smaller share than is due at this scale.
 SCALE, FRACTION, SEED, SCALE_OF_Q11 = 0.02, 0.1, 5, 0.1
 # The third epoch removes rows that the second one inserted.
 LAST, EPOCHS = 3, (1, 3)
