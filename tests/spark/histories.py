@@ -117,7 +117,8 @@ def roughly(rows: Counter[Row]) -> Counter[Row]:
     """Doubles to eleven digits: the sums of plain Spark depend on the order of rows."""
     found: Counter[Row] = Counter()
     for row, weight in rows.items():
-        found[tuple(float(f"{value:.10e}") if isinstance(value, float) and value is not NAN else value for value in row)] += weight
+        cut = (float(f"{value:.10e}") if isinstance(value, float) and value is not NAN else value for value in row)
+        found[tuple(cut)] += weight
     return found
 
 
@@ -133,7 +134,8 @@ def check(session: SparkSession, function: Callable[..., DataFrame], histories: 
         assert roughly(scratch) == roughly(expected), f"from scratch at epoch {epoch}: {scratch} is not {expected}"
         for row, weight in _run(session, plan, histories, kept, epoch, is_first=epoch == 0).items():
             state[row] += weight
-        assert Counter({row: weight for row, weight in state.items() if weight}) == scratch, f"the change of epoch {epoch}: {state} is not {scratch}"
+        found = Counter({row: weight for row, weight in state.items() if weight})
+        assert found == scratch, f"the change of epoch {epoch}: {found} is not {scratch}"
 
 
 def _run(

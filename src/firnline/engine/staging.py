@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -66,17 +68,12 @@ def digests(
 def check_keys(session: SparkSession, table: str, snapshot: int, epoch: int, keys: Sequence[str], columns: Sequence[str]) -> None:
     """Refuse a staged epoch after which a key would have two rows, or a row a negative weight."""
     on = [F.col(quoted(key)) for key in keys]
-    touched = _epoch_rows(session, table, snapshot, epoch).select(*on).distinct()
     state = deltas(session, table, snapshot, epoch + 1)
-    matching = [state[quoted(key)].eqNullSafe(touched[quoted(key)]) for key in keys]
-    condition = matching[0]
-    for further in matching[1:]:
-        condition = condition & further
-    weights = (
-        state.join(touched, condition, "left_semi")
-        .groupBy(*(F.col(quoted(name)) for name in columns))
-        .agg(F.sum(DIFF).alias(DIFF))
-    )
+    if keys:
+        touched = _epoch_rows(session, table, snapshot, epoch).select(*on).distinct()
+        matching = [state[quoted(key)].eqNullSafe(touched[quoted(key)]) for key in keys]
+        state = state.join(touched, reduce(and_, matching), "left_semi")
+    weights = state.groupBy(*(F.col(quoted(name)) for name in columns)).agg(F.sum(DIFF).alias(DIFF))
     wrong: list[Any] = (
         weights.groupBy(*on)
         .agg(F.sum(DIFF).alias("_firnline_rows"), F.min(DIFF).alias("_firnline_least"))
@@ -85,7 +82,7 @@ def check_keys(session: SparkSession, table: str, snapshot: int, epoch: int, key
         .collect()
     )
     if wrong:
-        sample = "; ".join(", ".join(f"{key}={row[key]!r}" for key in keys) for row in wrong)
+        sample = "; ".join(", ".join(f"{key}={row[key]!r}" for key in keys) for row in wrong) or "(none)"
         if any(row["_firnline_least"] < 0 for row in wrong):
             raise FirnlineError("NEGATIVE_WEIGHT", f"rows are removed that are not there, for the keys {sample}")
         raise FirnlineError("KEY_NOT_UNIQUE", f"several rows have the same keys {tuple(keys)}: {sample}")

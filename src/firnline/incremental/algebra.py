@@ -193,6 +193,11 @@ def changed(node: N, **values: Any) -> N:
     return replace(node, **values)
 
 
+def is_scan(node: Node) -> bool:
+    """Whether rows are read from a log rather than computed."""
+    return isinstance(node, Input) or (isinstance(node, Map | Filter) and is_scan(node.input))
+
+
 def walk(node: Node) -> Iterator[Node]:
     """The node and all below it, inputs first, each once."""
     seen: set[int] = set()

@@ -34,6 +34,7 @@ from firnline.incremental.algebra import (
     Verbatim,
     Window,
     changed,
+    is_scan,
 )
 from firnline.incremental.canonical import plan_hash
 from firnline.incremental.expressions import function, plain, rewritten, walk
@@ -106,8 +107,9 @@ class _Arranger:
             columns = tuple(Column(each.id, f"c{place}") for place, each in enumerate(node.columns))
             if isinstance(node, Accumulate):
                 node = changed(node, columns=columns, arrangement=name)
-            self._typing.keep(name, node, [each.name for each in columns])
-            self.arrangements.append(Arrangement(name, node, columns))
+            if name not in self._typing.schemas:
+                self._typing.keep(name, node, [each.name for each in columns])
+                self.arrangements.append(Arrangement(name, node, columns))
             self._kept[number] = Input(columns, node.where, name)
         return self._kept[number]
 
@@ -216,7 +218,7 @@ def is_restrictable(node: Node, columns: Sequence[str]) -> bool:
             return _is_join_restrictable(node, columns)
         case Aggregate():
             found = [of for of in columns if of in node.keys]
-            return bool(found) and is_restrictable(node.input, found)
+            return is_restrictable(node.input, found) if found else not node.keys and is_scan(node.input)
         case Window():
             names = passed(node.outputs)
             found = [names[of] for of in columns if names.get(of) in node.partition]

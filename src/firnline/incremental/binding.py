@@ -35,15 +35,21 @@ from firnline.incremental.algebra import (
     Verbatim,
     Window,
 )
-from firnline.incremental.expressions import function, inner, place, plain, references, walk
+from firnline.incremental.expressions import function, inner, place, plain, references, rewritten, walk
+from firnline.incremental.grouping import aggregate, grouped
 from firnline.incremental.joining import join
+from firnline.incremental.ordering import ordered
 from firnline.incremental.relation import call, cast, column, integer
 from firnline.incremental.scope import Bound, Field, Made, reference, resolved, split
 from firnline.incremental.sql_expression import parsed
+from firnline.incremental.subqueries import filtered, has_subquery, valued
 from firnline.incremental.typing import Analyze
 
 ALWAYS = frozenset(["NONDETERMINISTIC_FUNCTION", "DEDUP_WITHOUT_ORDER", "LIMIT_WITHOUT_ORDER"])
 
+
+_BOUND = -1
+"""The plan id of references that are bound already."""
 
 _Draft = tuple[tuple[str, ...] | None, Expression, Field | None]
 """Names, if the plan says them; a bound expression; the field that it passes on, if it is nothing but a column."""
@@ -63,6 +69,8 @@ class Binder:
         self._numbers = itertools.count()
         self._plans: dict[int, list[Bound]] = {}
         self._where: list[str | None] = [None]
+        self._subqueries: dict[int, Relation] = {}
+        self._outside: list[Bound] = []
         self.notes: list[str] = []
 
     def bind(self, relation: Relation) -> Bound:
@@ -169,20 +177,40 @@ class Binder:
 
     def _attribute(self, expression: Expression, scopes: Sequence[Bound]) -> Expression:
         attribute = expression.unresolved_attribute
+        if attribute.plan_id == _BOUND:
+            attribute.ClearField("plan_id")
+            return expression
         parts = split(attribute.unparsed_identifier)
-        fields = [field for scope in scopes for field in scope.fields]
-        if attribute.HasField("plan_id"):
-            known = {field.id for field in fields}
-            of_plan = [field for bound in self._plans.get(attribute.plan_id, ()) for field in bound.fields]
-            fields = [field for field in of_plan if field.id in known]
-        try:
-            found = resolved(parts, fields)
-        except FirnlineError as error:
-            raise self.refusal(error.code, error.what) from None
-        if found is None:
-            raise self.refusal("UNRESOLVED_COLUMN", f"{attribute.unparsed_identifier!r} is no column here")
-        field, path = found
-        return reference(field.id, path)
+        for fields in ([field for scope in scopes for field in scope.fields], *(each.fields for each in reversed(self._outside))):
+            if attribute.HasField("plan_id"):
+                known = {field.id for field in fields}
+                of_plan = [field for bound in self._plans.get(attribute.plan_id, ()) for field in bound.fields]
+                fields = [field for field in of_plan if field.id in known]
+            try:
+                found = resolved(parts, fields)
+            except FirnlineError as error:
+                raise self.refusal(error.code, error.what) from None
+            if found is not None:
+                return reference(found[0].id, found[1])
+        raise self.refusal("UNRESOLVED_COLUMN", f"{attribute.unparsed_identifier!r} is no column here")
+
+    def already(self, expression: Expression) -> Expression:
+        """A bound expression, to stand in one that is yet to be bound."""
+        return rewritten(expression, _marked)
+
+    # ---- subqueries
+
+    def _with_relations(self, relation: Relation) -> Bound:
+        for each in relation.with_relations.references:
+            self._subqueries[each.common.plan_id] = each
+        return self.bind(relation.with_relations.root)
+
+    def subquery(self, plan: int, outside: Bound) -> Bound:
+        """A subquery whose names may mean columns outside of it."""
+        self._outside.append(outside)
+        bound = self.bind(self._subqueries[plan])
+        self._outside.pop()
+        return bound
 
     # ---- row by row
 
@@ -278,12 +306,24 @@ class Binder:
 
     def _project(self, relation: Relation) -> Bound:
         source = self.bind(relation.project.input) if relation.project.HasField("input") else self._nothing()
-        return self.mapped(source, self.outputs(list(relation.project.expressions), source, relation))
+        expressions = []
+        for each in relation.project.expressions:
+            if has_subquery(each):
+                source, each = valued(self, source, each)
+            expressions.append(each)
+        outputs = self.outputs(expressions, source, relation)
+        if any(_is_aggregate(each.expression) for each, _ in outputs):
+            return grouped(self, source, (), [each for each, _ in outputs])
+        return self.mapped(source, outputs)
 
     def _filter(self, relation: Relation) -> Bound:
         source = self.bind(relation.filter.input)
-        condition = self.expression(relation.filter.condition, source)
-        return replace(source, node=Filter(source.node.columns, self.where, source.node, condition))
+        condition = relation.filter.condition
+        if condition.WhichOneof("expr_type") == "expression_string":
+            condition = parsed(condition.expression_string.expression)
+        if has_subquery(condition):
+            return filtered(self, source, condition)
+        return ordered(self, source, self.expression(condition, source))
 
     def _with_columns(self, relation: Relation) -> Bound:
         source = self.bind(relation.with_columns.input)
@@ -526,8 +566,6 @@ class Binder:
     # ---- groups
 
     def _aggregate(self, relation: Relation) -> Bound:
-        from firnline.incremental.grouping import aggregate
-
         return aggregate(self, relation)
 
     def with_keys(self, source: Bound, expressions: Sequence[Expression]) -> tuple[Bound, list[str]]:
@@ -556,6 +594,19 @@ class Binder:
         found = [(plain(self.expression(one, left)), plain(self.expression(other, right))) for one, other in pairs]
         keys: Any = tuple((one, other) for one, other in found if one and other)
         return _plainly(CoGroupMap(self._made(relation), self.where, left.node, right.node, keys, self._stripped(relation)))
+
+
+def _marked(expression: Expression) -> Expression:
+    if expression.WhichOneof("expr_type") == "unresolved_attribute":
+        expression.unresolved_attribute.plan_id = _BOUND
+    return expression
+
+
+def _is_aggregate(expression: Expression) -> bool:
+    """Whether rows are put together, outside of a window."""
+    if expression.WhichOneof("expr_type") == "window":
+        return False
+    return function(expression) in functions.AGGREGATES or any(_is_aggregate(each) for each in inner(expression))
 
 
 def _plainly(node: Node) -> Bound:

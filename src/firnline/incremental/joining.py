@@ -58,9 +58,9 @@ def joined(binder: Binder, left: Bound, right: Bound, kind: JoinKind, conditions
     pairs, others = [], []
     of_left, of_right = set(left.node.ids), set(right.node.ids)
     for each in conditions:
-        pair = _pair(each, of_left, of_right)
-        if pair:
-            pairs.append(pair)
+        found = pair(each, of_left, of_right)
+        if found:
+            pairs.append(found)
         else:
             others.append(each)
     left_fields, right_fields = left.fields, right.fields
@@ -79,7 +79,8 @@ def conjuncts(expression: Expression) -> list[Expression]:
     return [found for each in expression.unresolved_function.arguments for found in conjuncts(each)]
 
 
-def _pair(condition: Expression, left: set[str], right: set[str]) -> tuple[Expression, Expression] | None:
+def pair(condition: Expression, left: set[str], right: set[str]) -> tuple[Expression, Expression] | None:
+    """The left and the right side of an equality between two relations."""
     if function(condition) not in ("==", "="):
         return None
     one, other = condition.unresolved_function.arguments

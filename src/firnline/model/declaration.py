@@ -48,14 +48,15 @@ class Pipeline:
         self.end = end
         self.where = Location(frame.f_code.co_filename, frame.f_lineno)
         self.declared: list[tuple[Collection, Function]] = []
+        self.without_keys: list[Collection] = []
 
     def source(
-        self, *, keys: Sequence[str] = (), partition_by: Sequence[str] = (), parts: int = 1
+        self, *, keys: Sequence[str] | None = None, partition_by: Sequence[str] = (), parts: int = 1
     ) -> Callable[[Function], Function]:
         """Declare a collection fed from outside: the function takes the epoch and returns its rows, or its changes.
 
         Args:
-            keys: The columns that identify a row. Checked.
+            keys: The columns that identify a row; none, ``[]``, for a collection of one row. Checked.
             partition_by: The columns whose hash places a row in a part; the keys by default.
             parts: How many parts, a power of two.
         """
@@ -64,7 +65,7 @@ class Pipeline:
     def stage(
         self,
         *,
-        keys: Sequence[str] = (),
+        keys: Sequence[str] | None = None,
         partition_by: Sequence[str] = (),
         parts: int = 1,
         refresh: Refresh = "auto",
@@ -72,7 +73,7 @@ class Pipeline:
         """Declare a deterministic function of the collections that its parameters name.
 
         Args:
-            keys: The columns that identify a row. Checked.
+            keys: The columns that identify a row; none, ``[]``, for a collection of one row. Checked.
             partition_by: The columns whose hash places a row in a part; the keys by default.
             parts: How many parts, a power of two.
             refresh: How a change is computed: ``"incremental"`` from the changes of the inputs, or refused; ``"full"`` from the
@@ -81,15 +82,15 @@ class Pipeline:
         return self._recording("stage", keys, partition_by, parts, refresh)
 
     def _recording(
-        self, kind: Kind, keys: Sequence[str], partition_by: Sequence[str], parts: int, refresh: Refresh
+        self, kind: Kind, keys: Sequence[str] | None, partition_by: Sequence[str], parts: int, refresh: Refresh
     ) -> Callable[[Function], Function]:
         def record(function: Function) -> Function:
             code = function.__code__
             collection = Collection(
                 name=function.__name__,
                 kind=kind,
-                keys=_columns(keys),
-                partition_by=_columns(partition_by) or _columns(keys),
+                keys=_columns(keys or ()),
+                partition_by=_columns(partition_by) or _columns(keys or ()),
                 parts=parts,
                 refresh=refresh,
                 inputs=tuple(inspect.signature(function).parameters) if kind == "stage" else (),
@@ -97,6 +98,8 @@ class Pipeline:
                 where=Location(code.co_filename, code.co_firstlineno),
             )
             self.declared.append((collection, function))
+            if keys is None:
+                self.without_keys.append(collection)
             return function
 
         return record

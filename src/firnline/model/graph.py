@@ -92,7 +92,7 @@ def _collection_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
             yield problem
         if names[name] > 1 and where != first[name]:
             yield FirnlineError("DUPLICATE_COLLECTION", f"{name!r} is also written at {first[name]}", where)
-        if not collection.keys:
+        if collection in pipeline.without_keys:
             yield FirnlineError("MISSING_KEY", f"{name!r} has no keys", where)
         for column in dict.fromkeys((*collection.keys, *collection.partition_by)):
             if not isinstance(column, str):

@@ -81,7 +81,7 @@ class Derived:
         schema = StructType.fromDDL(", ".join(f"{name} {kind}" for name, kind in self.plan.schemas[step.name]))
         assert isinstance(schema, StructType)
         keys = _keys(step)
-        placement = Placement(keys, keys, self.run.collection.parts if keys else 1, is_keyed=False)
+        placement = Placement(keys, keys, self.run.collection.parts if keys else 1)
         destination = self.run.destination(step.name, schema, placement)
         generation = destination.head.description.generation
         is_continued = destination.head.snapshot is not None and destination.head.description.upper == self.run.epoch.lower

@@ -12,6 +12,7 @@ from pathlib import Path
 from firnline.errors import FirnlineError
 from firnline.model.epoch import Epoch
 from firnline.runtime.advance import Outcome, advance
+from firnline.runtime.chatter import hush
 from firnline.runtime.project import Project
 
 
@@ -25,16 +26,16 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--report", type=Path, help="a file for the outcome, as JSON")
     given = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="firnline: %(message)s")
-    for chatty in ("py4j", "pyspark", "pyiceberg", "alembic"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    hush()
     try:
         message, how = _run(given.pipeline, given.collection, given.lower, given.upper)
         report: dict[str, object] = {"outcome": how, "message": message, "error": None}
     except FirnlineError as error:
         report = {"outcome": "error", "message": str(error), "error": error.as_json()}
     if given.report:
-        given.report.write_text(json.dumps(report))
-    print(f"firnline: {report['message']}", flush=True)
+        given.report.write_text(json.dumps(report))  # who asked for it tells it
+    else:
+        print(f"firnline: {report['message']}", flush=True)
     return 1 if report["outcome"] == "error" else 0
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import inspect
 import json
 import os
 import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -112,7 +113,8 @@ class Project:
             collection.name: fingerprint(function, root, {**PINNED, **_shape(collection.keys, collection.partition_by)})
             for collection, function in pipeline.declared
         }
-        graph = check(pipeline, fingerprints)
+        module = sys.modules[_module(name)]
+        graph = replace(check(pipeline, fingerprints), doc=inspect.getdoc(module) or "")
         return Declared(graph, {collection.name: function for collection, function in pipeline.declared})
 
     def _path(self, name: str) -> Path:
@@ -130,7 +132,7 @@ class Project:
             del sys.modules[loaded]  # an older text of it, or another project's
         importlib.invalidate_caches()
         try:
-            module = importlib.import_module(".".join((*PIPELINES.parts, name)))
+            module = importlib.import_module(_module(name))
         except (Exception, SystemExit) as error:
             raise _unloadable(name, error, self.settings.root) from error
         _ship_by_value()
@@ -180,6 +182,10 @@ class Project:
             raise GraphError([_problem(entry) for entry in answer["problems"]])
         graph: dict[str, object] = answer["graph"]
         return graph
+
+
+def _module(name: str) -> str:
+    return ".".join((*PIPELINES.parts, name))
 
 
 def _ship_by_value() -> None:

@@ -105,7 +105,7 @@ def _order(graph: Graph, collection: str) -> Sequence[str]:
 
 
 def _listed(found: Any, order: Sequence[str], limit: int | None) -> Rows:
-    ordered = found.sort_by([(key, "ascending") for key in order])
+    ordered = found.sort_by([(key, "ascending") for key in order]) if order else found
     names = ordered.column_names
     cells = [ordered[name].to_pylist() for name in names]
     return names, list(zip(*cells, strict=True))[:limit]

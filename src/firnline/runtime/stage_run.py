@@ -92,7 +92,7 @@ class StageRun:
 
     def _into(self, frame: DataFrame) -> Destination:
         columns = StructType([field for field in frame.schema.fields if field.name != DIFF])
-        placement = Placement(self.collection.keys, self.collection.partition_by, self.collection.parts)
+        placement = Placement(self.collection.keys, self.collection.partition_by, self.collection.parts, is_keyed=True)
         return self.destination(self.collection.name, columns, placement)
 
     def _input(self, name: str, head: Head) -> DataFrame:

@@ -38,7 +38,7 @@ class Placement:
     keys: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
     parts: int = 1
-    is_keyed: bool = True
+    is_keyed: bool = False
 
     def as_properties(self) -> dict[str, str]:
         """What a log is created with and keeps."""
@@ -104,7 +104,7 @@ class Destination:
         snapshot = self.log.staged(attempt).snapshot_id
         try:
             digests = staging.digests(self.session, self.table, snapshot, epoch.lower, self.columns)
-            if placement.keys and placement.is_keyed and digests:
+            if placement.is_keyed and digests:
                 staging.check_keys(self.session, self.table, snapshot, epoch.lower, placement.keys, self.names)
         except BaseException as error:
             self.log.discard(snapshot)

@@ -9,7 +9,7 @@ only rows that are there, as an absent row with a weight would count as a match.
 
 from __future__ import annotations
 
-from firnline.incremental.algebra import Filter, Input, Join, Map, Node
+from firnline.incremental.algebra import Join, is_scan
 from firnline.incremental.derivation import Derivation, Keys, Moment, Rows, Rule
 from firnline.incremental.relation import (
     ANTI,
@@ -45,14 +45,9 @@ def _matched(node: Join, left: Rows, right: Rows) -> Rows:
     return Rows(product, left.is_positive and right.is_positive, left.is_unit and right.is_unit)
 
 
-def _is_scan(node: Node) -> bool:
-    """Whether a state is read rather than computed, so that a join with few rows is as cheap as a restriction to their keys."""
-    return isinstance(node, Input) or (isinstance(node, Map | Filter) and _is_scan(node.input))
-
-
 def _right_of(node: Join, derivation: Derivation, moment: Moment, left: Rows) -> tuple[Rows, Rows]:
     """Few rows of the left side, and what they can match on the right."""
-    if node.kind == "inner" and _is_scan(node.right):
+    if node.kind == "inner" and is_scan(node.right):
         return left.but(derivation.small(left.relation)), derivation.state(node.right, moment)
     left = derivation.share(left)
     only = derivation.keys(left, [(right, left) for left, right in node.keys], is_null_safe=False)
@@ -67,7 +62,7 @@ def _of_left(node: Join, derivation: Derivation, changed: Rows) -> Rows:
 
 
 def _of_right(node: Join, derivation: Derivation, changed: Rows) -> Rows:
-    if node.kind == "inner" and _is_scan(node.left):
+    if node.kind == "inner" and is_scan(node.left):
         return _matched(node, derivation.state(node.left, "old"), changed.but(derivation.small(changed.relation)))
     changed = derivation.share(changed)
     on_left = derivation.keys(changed, node.keys, is_null_safe=False)
@@ -102,7 +97,7 @@ def _state(node: Join, derivation: Derivation, moment: Moment, only: Keys | None
     on_right = only.under({of: of for of in node.right.ids}) if only and node.kind == "inner" and not on_left else None
     if on_right:
         right = derivation.share(derivation.state(node.right, moment, on_right))
-        keys = None if _is_scan(node.left) else derivation.keys(right, node.keys, is_null_safe=False)
+        keys = None if is_scan(node.left) else derivation.keys(right, node.keys, is_null_safe=False)
         left = derivation.state(node.left, moment, keys)
         right = right.but(derivation.small(right.relation))
     else:
