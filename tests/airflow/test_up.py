@@ -40,12 +40,17 @@ def test_up_serves_until_it_is_killed_and_then_nothing_is_left(environment: dict
         assert httpx.post(f"{url}/auth/token", json={**login, "password": "x"}, trust_env=False).status_code == 401
         assert {(home / name).stat().st_mode & 0o777 for name in ("airflow.cfg", "passwords.json")} == {0o600}
 
+        health = httpx.get(f"{url}/api/v2/monitor/health", trust_env=False).json()
+        assert {name: part["status"] for name, part in health.items()} == dict.fromkeys(health, "healthy")
+        assert "triggerer" in health
+
         second = subprocess.run(UP, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
         assert second.returncode == 1
-        assert f"PREREQUISITE: Airflow already runs on {home} (started by process {process.pid})" in second.stderr
+        assert f"PREREQUISITE: Airflow already runs on {home} at {url} (started by process {process.pid})" in second.stderr
+        assert second.stdout == ""
 
         started = processes_of(home)
-        assert len(started) >= 6  # three components, each under a warden
+        assert len(started) >= 8  # four components, each under a warden
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()

@@ -57,14 +57,14 @@ class Api:
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         self._client.close()
 
-    def is_healthy(self) -> bool:
-        """Whether database, scheduler and DAG processor all say that they work."""
+    def is_healthy(self, *parts: str) -> bool:
+        """Whether these parts all say that they work: ``metadatabase``, ``scheduler``, ``dag_processor``, ``triggerer``."""
         try:
             answer = self._client.get("/api/v2/monitor/health")
         except httpx.TransportError:
             return False
-        parts = answer.json() if answer.status_code == 200 else {}
-        return all((parts.get(name) or {}).get("status") == "healthy" for name in ("metadatabase", "scheduler", "dag_processor"))
+        told = answer.json() if answer.status_code == 200 else {}
+        return all((told.get(part) or {}).get("status") == "healthy" for part in parts)
 
     def import_errors(self, since: float) -> Iterator[tuple[str, str]]:
         """File and traceback of every DAG file that Airflow could not load after ``since`` (seconds since 1970)."""

@@ -37,8 +37,8 @@ class Home:
         self.logs = self.path / "logs"
 
     @contextmanager
-    def owned(self) -> Iterator[None]:
-        """Hold the home; refused while another process holds it."""
+    def owned(self, url: str) -> Iterator[None]:
+        """Hold the home, for an Airflow at that address; refused while another process holds it."""
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / "server.lock").open("a+") as file:
             try:
@@ -47,11 +47,11 @@ class Home:
                 file.seek(0)
                 raise FirnlineError(
                     "PREREQUISITE",
-                    f"Airflow already runs on {self.path} (started by process {file.read().strip() or 'unknown'})",
+                    f"Airflow already runs on {self.path} {file.read()}",
                     todo="End that 'firnline up' or 'firnline demo' first, or use its web page.",
                 ) from None
             file.truncate(0)
-            file.write(str(os.getpid()))
+            file.write(f"at {url} (started by process {os.getpid()})")
             file.flush()
             yield
 
@@ -62,7 +62,7 @@ class Home:
         _write_once(
             self.path / "airflow.cfg",
             f"[core]\nfernet_key = {fernet}\n"
-            f"[api]\nsecret_key = {secrets.token_urlsafe(32)}\n"
+            f"[api]\nsecret_key = {secrets.token_urlsafe(64)}\n"
             f"[api_auth]\njwt_secret = {secrets.token_urlsafe(64)}\n",
         )
         _write_once(self.path / "passwords.json", json.dumps({USER: secrets.token_urlsafe(12)}) + "\n")

@@ -29,10 +29,12 @@ COMPONENTS = {
     "api-server": ["api-server"],
     "scheduler": ["scheduler", "--skip-serve-logs"],  # task logs are files of this machine; its log server has a fixed port
     "dag-processor": ["dag-processor"],
+    "triggerer": ["triggerer", "--skip-serve-logs"],
 }
-"""No triggerer: no task of ours is deferred."""
 
-_USUAL_PORT = 8080
+USUAL_PORT = 8080
+"""Where people expect Airflow."""
+
 _MIGRATION_SECONDS = 300
 _START_SECONDS = 180
 _SETTLED_SECONDS = 30
@@ -92,32 +94,42 @@ class Server:
     Args:
         settings: The project's settings.
         port: The port of the web page and API on the loopback address; any free one by default.
+        triggerer: Whether to start one. No task of ours is deferred, but Airflow's home page misses it.
+        tell: Called with a sentence when it starts and when it begins to end.
     """
 
-    def __init__(self, settings: Settings, port: int | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        port: int | None = None,
+        *,
+        triggerer: bool = False,
+        tell: Callable[[str], object] = lambda _: None,
+    ) -> None:
         self.home = Home(settings)
         self.port = port or _free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.user = USER
+        self._tell = tell
+        self._names = [name for name in COMPONENTS if triggerer or name != "triggerer"]
         self._components: dict[str, Component] = {}
         self._stack = ExitStack()
 
     def __enter__(self) -> Server:
         try:
-            self._stack.enter_context(self.home.owned())
+            self._stack.enter_context(self.home.owned(self.url))
             if not _is_free(self.port):
                 raise FirnlineError("PREREQUISITE", f"port {self.port} is taken", todo="Choose another one with --port.")
             self._stack.enter_context(_handling(_leave, signal.SIGTERM, signal.SIGHUP))  # so that all is ended
+            self._tell("Airflow is starting ...")
             self._stack.callback(self._stop)
+            self._stack.callback(self._tell, "Ending Airflow ...")
             self.home.prepare()
             self.password = self.home.password()
             self.api = self._stack.enter_context(Api(self.url, self.user, self.password))
             self._migrate()
             self._since = time.time()
-            for name, command in COMPONENTS.items():
-                self._log(name).unlink(missing_ok=True)
-                self._start(name, command)
-            self.wait_until_healthy()
+            self._begin()
         except BaseException:
             self._stack.close()
             raise
@@ -143,7 +155,8 @@ class Server:
 
     def wait_until_healthy(self, seconds: float = _START_SECONDS) -> None:
         """Wait until every component says that it works."""
-        self.wait("Airflow to be healthy", self.api.is_healthy, seconds)
+        parts = ["metadatabase", *(name.replace("-", "_") for name in self._names if name != "api-server")]
+        self.wait("Airflow to be healthy", lambda: self.api.is_healthy(*parts), seconds)
 
     def wait_until_parsed(self, dag: str, seconds: float = _START_SECONDS) -> None:
         """Wait until the DAG was parsed since the server was started; an import error is raised as an error."""
@@ -176,6 +189,14 @@ class Server:
             raise FirnlineError("PREREQUISITE", f"Airflow's database was not ready after {_MIGRATION_SECONDS} s")
         del self._components["migration"]
         marker.write_text(version)
+
+    def _begin(self) -> None:
+        for name in self._names:
+            self._log(name).unlink(missing_ok=True)
+            self._start(name, COMPONENTS[name])
+            if name == "api-server":  # a task that does not reach it loses a try
+                self.wait("Airflow's api-server to answer", lambda: self.api.is_healthy("metadatabase"), _START_SECONDS)
+        self.wait_until_healthy()
 
     def _start(self, name: str, command: list[str]) -> None:
         self._components[name] = Component(name, command, self._log(name), self.home.environment(self.port))
@@ -212,8 +233,8 @@ def _leave(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def usual_port() -> int:
-    """The port people expect Airflow on, or a free one where that is taken."""
-    return _USUAL_PORT if _is_free(_USUAL_PORT) else _free_port()
+    """``USUAL_PORT``, or a free one where that is taken."""
+    return USUAL_PORT if _is_free(USUAL_PORT) else _free_port()
 
 
 def _is_free(port: int) -> bool:

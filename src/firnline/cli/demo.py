@@ -84,15 +84,12 @@ def _run(project: Project, graph: Graph, epochs: Sequence[Epoch], missing: Seque
     if len(missing) < len(epochs):
         _say(json, f"The log already holds {_count(epochs[: len(epochs) - len(missing)], 'epoch')} of {graph.name}.")
     steps: tuple[Step, ...] = ()
-    with _progress(json) as tell:
-        tell("starting Airflow")
-        with Server(project.settings) as server:
-            tell(f"Airflow runs at {server.url}, waiting for the DAG {graph.name!r}")
-            server.wait_until_parsed(graph.name)
-            request(server, graph, missing)
-            for steps in follow(server, graph, missing):
-                tell("", steps)
-            tell("stopping Airflow")
+    with _progress(json) as tell, Server(project.settings, tell=tell) as server:
+        tell(f"Airflow runs at {server.url}, waiting for the DAG {graph.name!r}")
+        server.wait_until_parsed(graph.name)
+        request(server, graph, missing)
+        for steps in follow(server, graph, missing):
+            tell("", steps)
     return steps
 
 

@@ -24,16 +24,17 @@ def up(
     ] = None,
 ) -> None:
     """Keep Airflow running, with the project's pipelines scheduled, until Ctrl-C. Then every process it started ends, too."""
-    from firnline.airflow.server import Server, usual_port
+    from firnline.airflow.server import USUAL_PORT, Server, usual_port
     from firnline.runtime.project import Project
 
     project = Project.load()
     for name in project.pipelines():
         project.graph(name)  # compiled here, so that the first parse is a short one
-    console.print("Airflow is starting ...")
     try:
-        with Server(project.settings, port or usual_port()) as server:
+        with Server(project.settings, port or usual_port(), triggerer=True, tell=console.print) as server:
             _schedule(server, project)
+            if server.port not in (port, USUAL_PORT):
+                console.print(f"Port {USUAL_PORT} is taken, so Airflow has another one.")
             console.print(f"Airflow's web page: [bold]{server.url}[/bold]  user {server.user}, password {server.password}")
             console.print(f"Logs are in {server.home.logs}. Ctrl-C ends it all.")
             while True:
