@@ -18,6 +18,7 @@ import pytest
 from firnline.airflow.api import FINISHED, Reprocess, Run, Task
 from firnline.airflow.following import Step, TaskFailedError, follow, request
 from firnline.airflow.server import Server
+from firnline.airflow.warden import processes
 from firnline.errors import FirnlineError
 from firnline.model.epoch import Epoch
 from firnline.runtime import show
@@ -107,14 +108,37 @@ def test_a_failing_stage_is_told_with_code_epoch_file_and_line_and_not_tried_aga
     assert task(server, "broken", run.id, "complete").state == "upstream_failed"
 
 
-def test_a_task_marked_as_failed_ends_its_driver(project: Project, server: Server) -> None:
-    def drivers() -> list[str]:
-        return [line for line in processes_of(project.settings.airflow_home).values() if "advance.py slow readings" in line]
+def slow_drivers(project: Project) -> set[int]:
+    """The JVM, and the Python below it."""
+    return {pid for pid, line in processes_of(project.settings.airflow_home).items() if "advance.py slow readings" in line}
 
+
+def test_an_interrupted_task_goes_on_as_the_same_try(project: Project, server: Server) -> None:
     server.api.unpause("slow")
-    server.wait("the driver", lambda: len(drivers()) >= 2, PATIENCE)  # the JVM, and the Python below it
-    server.api.fail("slow", server.api.runs("slow")[0].id, "readings")
-    until(lambda: not drivers(), 60)
+    server.wait("the driver", lambda: len(slow_drivers(project)) >= 2, PATIENCE)
+    first = slow_drivers(project)
+    starters = {parent for pid, (parent, _) in processes().items() if pid in first} - first
+    for pid in starters:
+        os.kill(pid, signal.SIGTERM)
+    server.wait("another driver", lambda: len(slow_drivers(project) - first) >= 2, PATIENCE)
+    assert not slow_drivers(project) & first
+    run = server.api.runs("slow")[0]
+    assert task(server, "slow", run.id, "readings").attempt == 1
+    log = server.api.log("slow", run.id, "readings", 1)
+    assert any(line.startswith("interrupted: ") for line in log)
+    assert not any("AirflowException" in line for line in log)
+
+
+def test_a_task_marked_as_failed_ends_its_driver_and_stays_failed(project: Project, server: Server) -> None:
+    server.api.unpause("slow")
+    server.wait("the driver", lambda: len(slow_drivers(project)) >= 2, PATIENCE)
+    run = server.api.runs("slow")[0]
+    server.api.fail("slow", run.id, "readings")
+    until(lambda: not slow_drivers(project), 60)
+    assert ended(server, "slow", run.id).state == "failed"
+    time.sleep(15)  # longer than an interrupted task pauses
+    assert task(server, "slow", run.id, "readings").state == "failed"
+    assert not slow_drivers(project)
 
 
 def test_runs_at_once_and_backwards_on_an_empty_log_publish_every_epoch_once(project: Project, server: Server) -> None:
@@ -151,6 +175,14 @@ def test_nothing_secret_is_on_the_command_line_of_spark(server: Server, steps: t
     command = next(line for line in server.api.log("amplab", run.id, "rankings", 1) if line.startswith("Spark-Submit cmd: "))
     assert "--master local" in command
     assert not [word for word in ("token", "password", "secret", "jwt", "fernet", "sqlite:") if word in command.lower()]
+
+
+def test_a_result_is_told_once_and_not_among_the_chatter_of_libraries(server: Server, steps: tuple[Step, ...]) -> None:
+    run = server.api.runs("amplab")[0]
+    log = server.api.log("amplab", run.id, "rankings", 1)
+    assert len([line for line in log if "computed rankings at 2026-01-01: " in line]) == 1
+    log += server.api.log("amplab", run.id, "complete", 1)
+    assert not any("Loaded FileIO" in line for line in log)
 
 
 def test_without_a_connection_spark_runs_where_the_settings_say(server: Server) -> None:

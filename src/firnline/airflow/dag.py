@@ -6,6 +6,7 @@ the user's stages are imported.
 
 from __future__ import annotations
 
+import re
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -19,8 +20,13 @@ from firnline.model.epoch import Schedule, to_datetime
 from firnline.model.graph import Graph
 from firnline.runtime.project import Project
 
-RETRIES = 2
-RETRY_DELAY = timedelta(seconds=10)
+RETRIES = {
+    "retries": 5,
+    "retry_delay": timedelta(seconds=5),
+    "retry_exponential_backoff": 2.0,
+    "max_retry_delay": timedelta(minutes=1),
+}
+"""Only what may be gone soon is tried again: an input that is late, a lost race, a machine or an Airflow that was killed."""
 
 _INSTANT = timedelta(microseconds=1)
 
@@ -46,7 +52,8 @@ def graph_dag(root: Path, graph: Graph) -> DAG:
         catchup=True,
         max_active_runs=1,
         is_paused_upon_creation=True,
-        default_args={"retries": RETRIES, "retry_delay": RETRY_DELAY},
+        default_args={"owner": "firnline", **RETRIES},
+        description=_first_sentence(graph.doc),
         doc_md=document(graph),
         tags={"firnline"},
     )
@@ -81,12 +88,17 @@ def timetable(graph: Graph) -> CronDataIntervalTimetable | DeltaDataIntervalTime
 def document(graph: Graph) -> str:
     """What the DAG's page in Airflow says about the pipeline."""
     rows = [
-        f"| `{each.name}` | {each.kind} | {', '.join(f'`{name}`' for name in each.inputs)} | {_first_line(each.doc)} |"
+        f"| `{each.name}` | {each.kind} | {', '.join(f'`{name}`' for name in each.inputs)} | {_cell(each.doc)} |"
         for each in graph.collections
     ]
     table = ["| collection | kind | inputs | what it is |", "|---|---|---|---|", *rows]
     return "\n".join([*((graph.doc, "") if graph.doc else ()), *table])
 
 
-def _first_line(doc: str) -> str:
-    return doc.strip().partition("\n")[0].replace("|", "\\|")
+def _cell(doc: str) -> str:
+    return _first_sentence(doc).replace("|", "\\|")
+
+
+def _first_sentence(doc: str) -> str:
+    paragraph = " ".join(doc.strip().partition("\n\n")[0].split())
+    return re.split(r"(?<=[.!?]) ", paragraph)[0]

@@ -1,7 +1,7 @@
 """The two kinds of task. One for epoch e means: advance this collection through e. Run twice, late or at once, it harms nothing.
 
 Every refusal reaches the task's log with its code: a terminal one ends the task (no retry can help), a retryable one lets Airflow
-try again.
+try again. A task that is ended from outside uses up no try.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,12 +19,18 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseHook, BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
+from airflow.sdk.exceptions import (
+    AirflowException,
+    AirflowFailException,
+    AirflowNotFoundException,
+    AirflowRescheduleException,
+)
 
 from firnline.airflow.warden import family
 from firnline.engine.launch import launch_conf
 from firnline.errors import FirnlineError
 from firnline.model.epoch import Epoch
+from firnline.runtime.chatter import hush
 from firnline.settings import Settings
 
 if TYPE_CHECKING:
@@ -31,6 +38,9 @@ if TYPE_CHECKING:
     from firnline.runtime.project import Project
 
 CONNECTION = "spark_default"
+PAUSE = timedelta(seconds=10)
+"""Before an interrupted task goes on: a scheduler has seen its end by then, and one that is ending does not start it again."""
+
 _BOUND = "{{{{ {0}.isoformat() if {0} is defined and {0} else '' }}}}"
 
 
@@ -56,6 +66,7 @@ class AdvanceOperator(SparkSubmitOperator):
         self.root = root
         self.pipeline = pipeline
         self.collection = collection
+        self._interrupted = False
 
     def execute(self, context: Any) -> str:  # type: ignore[override]  # the provider's returns nothing
         """Do it; the outcome is "kept" or "computed"."""
@@ -76,6 +87,7 @@ class AdvanceOperator(SparkSubmitOperator):
 
     def on_kill(self) -> None:
         """End the driver: the JVM and the Python below it."""
+        self._interrupted = True
         process = getattr(self._hook, "_submit_sp", None)
         if process is None or process.poll() is not None:
             return
@@ -92,9 +104,13 @@ class AdvanceOperator(SparkSubmitOperator):
             self.conf = {**launch_conf(settings), **(self.conf or {})}
             master = self._master(settings)
             self.env_vars = {**driver_environment(settings, master), **(self.env_vars or {})}
+            if self._interrupted:
+                raise self._interruption()
             try:
                 super().execute(context)
             except AirflowException:
+                if self._interrupted:
+                    raise self._interruption() from None
                 error = _read(report).get("error")
                 if not error:
                     raise
@@ -102,8 +118,13 @@ class AdvanceOperator(SparkSubmitOperator):
             found = _read(report)
         if not found:
             raise AirflowException(f"{subject}: the Spark driver ended without a report")
-        self.log.info("%s: %s", found["outcome"], found["message"])
+        self.log.info(found["message"])
         return str(found["outcome"])
+
+    def _interruption(self) -> AirflowRescheduleException:
+        """Lets the task run again as the same try. Where somebody set its state, Airflow keeps that instead."""
+        self.log.warning("interrupted: Airflow or somebody ended the driver; when the task runs again, it goes on from the log")
+        return AirflowRescheduleException(datetime.now(UTC) + PAUSE)  # type: ignore[no-untyped-call]
 
     def _master(self, settings: Settings) -> str:
         """Where Spark runs. The hook gets a connection where Airflow has none: by itself it would go to YARN without a word."""
@@ -179,6 +200,7 @@ def driver_environment(settings: Settings, master: str) -> dict[str, str]:
 def _loaded(root: str, pipeline: str) -> tuple[Project, Graph]:
     from firnline.runtime.project import Project
 
+    hush()
     project = Project.load(Path(root))
     return project, project.graph(pipeline)
 
