@@ -26,7 +26,8 @@ dag = runpy.run_path(sys.argv[1])["dag"]
 seconds, cpu = time.perf_counter() - began, time.process_time() - used
 engines = sorted({name.partition(".")[0] for name in sys.modules} & {"pyspark", "great_expectations", "pyiceberg", "pyarrow"})
 edges = {task.task_id: sorted(task.upstream_task_ids) for task in dag.tasks}
-print(json.dumps({"seconds": seconds, "cpu": cpu, "engines": engines, "edges": edges, "file": dag.fileloc, "doc": dag.doc_md}))
+page = {"file": dag.fileloc, "doc": dag.doc_md, "description": dag.description, "owner": dag.owner}
+print(json.dumps({"seconds": seconds, "cpu": cpu, "engines": engines, "edges": edges, **page}))
 """
 INTERVALS = """
 import json, runpy, sys
@@ -81,6 +82,8 @@ def test_parsing_imports_no_engine_and_takes_under_half_a_second(
         "top_sources": ["revenue_by_ip"],
         "complete": ["revenue_by_prefix", "top_sources"],
     }
+    assert found["owner"] == "firnline"
+    assert found["description"].startswith("The AMPLab Big Data Benchmark as a pipeline: ")
     assert "`top_sources` | stage | `revenue_by_ip` | The ten source IPs" in found["doc"]
 
 
