@@ -19,10 +19,11 @@ from firnline.incremental.relation import call, cast, integer
 
 @dataclass(frozen=True)
 class Part:
-    """A number per row that is summed up, and the type of its sum, in DDL."""
+    """A number per row that is summed up, the type of its sum, in DDL, and what the sum is called."""
 
     term: Expression
     kind: str
+    label: str
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Parts:
     finish: Callable[[Sequence[Expression]], Expression]
 
 
-ONE = Part(integer(1), "bigint")
+ONE = Part(integer(1), "bigint", "rows")
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _INTEGERS = frozenset(["tinyint", "smallint", "int", "bigint"])
 _LINEAR = frozenset(["sum", "count", "avg", "mean", "count_if", "bool_and", "every", "bool_or", "any", "some"])
@@ -96,14 +97,14 @@ def _average(value: Expression, kind: str) -> Parts | None:
 
 
 def _total(value: Expression, kind: str, answer: Callable[[Expression, Expression], Expression]) -> Parts:
-    term = Part(call("coalesce", cast(value, kind), cast(integer(0), kind)), kind)
+    term = Part(call("coalesce", cast(value, kind), cast(integer(0), kind)), kind, "sum")
     return Parts((term, _times([value])), lambda sums: _unless_empty(sums[1], answer(sums[0], sums[1])))
 
 
 def _double(value: Expression, answer: Callable[[Expression, Expression], Expression]) -> Parts:
     terms, total = double_parts(cast(value, "double"))
-    limbs = tuple(Part(term, "bigint") for term in terms)
-    return Parts((*limbs, _times([value])), lambda sums: _unless_empty(sums[-1], answer(total(sums[:-1]), sums[-1])))
+    digits = tuple(Part(term, "bigint", "digits") for term in terms)
+    return Parts((*digits, _times([value])), lambda sums: _unless_empty(sums[-1], answer(total(sums[:-1]), sums[-1])))
 
 
 def _boolean(hit: Expression, value: Expression, answer: Callable[[Expression], Expression]) -> Parts:
@@ -118,11 +119,12 @@ def _times(values: Sequence[Expression]) -> Part:
     any_missing = missing[0]
     for each in missing[1:]:
         any_missing = call("or", any_missing, each)
-    return Part(call("if", any_missing, integer(0), integer(1)), "bigint")
+    return Part(call("if", any_missing, integer(0), integer(1)), "bigint", "count")
 
 
 def _where(condition: Expression) -> Part:
-    return Part(call("if", call("coalesce", condition, call("isNull", integer(1))), integer(1), integer(0)), "bigint")
+    is_so = call("coalesce", condition, call("isNull", integer(1)))
+    return Part(call("if", is_so, integer(1), integer(0)), "bigint", "count")
 
 
 def _unless_empty(count: Expression, answer: Expression) -> Expression:

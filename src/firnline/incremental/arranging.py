@@ -8,6 +8,7 @@ from what changed: a join's output is never kept just to be joined again.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -92,7 +93,7 @@ class _Arranger:
         return self._done[id(node)]
 
     def _with_kept_inputs(self, node: Node) -> Node:
-        for name, columns in _needs(node).items():
+        for name, columns in needs(node).items():
             below = getattr(node, name)
             if not is_restrictable(below, columns):
                 node = changed(node, **{name: self._keep(below)})
@@ -104,7 +105,7 @@ class _Arranger:
         if number not in self._kept:
             self._alive.append(node)
             name = f"{self._name}__{plan_hash(node)[:12]}"
-            columns = tuple(Column(each.id, f"c{place}") for place, each in enumerate(node.columns))
+            columns = _stored(node.columns)
             if isinstance(node, Accumulate):
                 node = changed(node, columns=columns, arrangement=name)
             if name not in self._typing.schemas:
@@ -132,7 +133,7 @@ class _Arranger:
 
         def summed(part: Part) -> Column:
             key = part.term.SerializeToString(deterministic=True) + part.kind.encode()
-            return collected.setdefault(key, (part, self._new("sum")))[1]
+            return collected.setdefault(key, (part, self._new(part.label)))[1]
 
         def added_up(expression: Expression) -> Expression:
             nonlocal is_kept
@@ -175,6 +176,19 @@ class _Arranger:
         return Map(node.columns, node.where, kept, (*passed_on, *outputs))
 
 
+def _stored(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """Columns under names that a table can have: the users' as far as possible, no two alike."""
+    used: set[str] = set()
+    found = []
+    for each in columns:
+        plain_name = re.sub(r"[^a-z0-9]+", "_", each.name.lower()).strip("_") or "column"
+        candidates = itertools.chain([plain_name], (f"{plain_name}_{number}" for number in itertools.count(2)))
+        name = next(name for name in candidates if name not in used)
+        used.add(name)
+        found.append(Column(each.id, name))
+    return tuple(found)
+
+
 def _widened(node: Node, made: Sequence[tuple[Expression, Column]]) -> Node:
     if not made:
         return node
@@ -183,7 +197,7 @@ def _widened(node: Node, made: Sequence[tuple[Expression, Column]]) -> Node:
     return Map((*node.columns, *(found for _, found in made)), node.where, node, (*kept, *new))
 
 
-def _needs(node: Node) -> dict[str, tuple[str, ...]]:
+def needs(node: Node) -> dict[str, tuple[str, ...]]:
     """The inputs whose states a node's change is computed from, and the columns by which it asks for them."""
     match node:
         case Aggregate() | GroupMap():

@@ -95,6 +95,8 @@ class Rule:
     """The rows at a moment, at least those with the given keys."""
     how: Callable[[Any], str]
     """How its change is computed, in words."""
+    cost: Callable[[Any], str]
+    """What that costs in the worst case, in words."""
 
 
 @dataclass

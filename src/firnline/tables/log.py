@@ -138,6 +138,13 @@ class Log:
                 return
             yield entry
 
+    def stored_bytes(self) -> int | None:
+        """The bytes of all data files of the head; None before the first publish."""
+        table = self.load()
+        snapshot = table.current_snapshot() if table is not None else None
+        total = _property(snapshot, "total-files-size") if snapshot is not None else None
+        return None if total is None else int(total)
+
     def staged(self, attempt: str) -> Snapshot:
         """The snapshot that an attempt staged."""
         for snapshot in self._loaded().snapshots():

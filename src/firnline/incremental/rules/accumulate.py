@@ -85,4 +85,9 @@ def _int(value: int) -> Expression:
     return expression
 
 
-RULE = Rule(_delta, _state, lambda node: "the sums of the changed rows, added to those kept in an arrangement")
+RULE = Rule(
+    _delta,
+    _state,
+    lambda node: "the sums of the changed rows, added to those kept in an arrangement",
+    lambda node: "the groups that change, and a scan of the arrangement for them",
+)

@@ -47,4 +47,8 @@ def _how(node: Aggregate) -> str:
     return "the groups that change, from their rows before and after"
 
 
-RULE = Rule(_delta, _state, _how)
+def _cost(node: Aggregate) -> str:
+    return "the rows of the groups that change, and a scan for them" if node.keys else "all rows"
+
+
+RULE = Rule(_delta, _state, _how, _cost)

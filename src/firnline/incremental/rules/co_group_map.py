@@ -42,4 +42,9 @@ def _state(node: CoGroupMap, derivation: Derivation, moment: Moment, only: Keys 
     return derivation.restricted(Rows(_applied(node, left, right, 1), is_positive=True, is_unit=True), only)
 
 
-RULE = Rule(_delta, _state, lambda node: "the pairs of groups that change, from their rows before and after")
+RULE = Rule(
+    _delta,
+    _state,
+    lambda node: "the pairs of groups that change, from their rows before and after",
+    lambda node: "the groups that change, and a scan of both sides for their rows",
+)

@@ -13,4 +13,9 @@ def _state(node: Constant, derivation: Derivation, moment: Moment, only: Keys | 
     return derivation.restricted(Rows(rows, is_positive=True, is_unit=True), only)
 
 
-RULE = Rule(lambda node, derivation: None, _state, lambda node: "nothing: it never changes")
+RULE = Rule(
+    lambda node, derivation: None,
+    _state,
+    lambda node: "nothing: it never changes",
+    lambda node: "nothing",
+)

@@ -17,4 +17,9 @@ def _state(node: Filter, derivation: Derivation, moment: Moment, only: Keys | No
     return rows.but(filtered(rows.relation, node.condition))
 
 
-RULE = Rule(_delta, _state, lambda node: "the same of the changed rows")
+RULE = Rule(
+    _delta,
+    _state,
+    lambda node: "the same of the changed rows",
+    lambda node: "the rows that change",
+)

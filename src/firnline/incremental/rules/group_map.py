@@ -33,4 +33,9 @@ def _state(node: GroupMap, derivation: Derivation, moment: Moment, only: Keys | 
     return derivation.restricted(Rows(_applied(node, rows.relation, 1), is_positive=True, is_unit=True), only)
 
 
-RULE = Rule(_delta, _state, lambda node: "the groups that change, from their rows before and after")
+RULE = Rule(
+    _delta,
+    _state,
+    lambda node: "the groups that change, from their rows before and after",
+    lambda node: "the groups that change, and a scan for their rows",
+)

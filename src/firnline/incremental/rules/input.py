@@ -22,4 +22,9 @@ def _state(node: Input, derivation: Derivation, moment: Moment, only: Keys | Non
     return derivation.restricted(_bound(node, rows), only)
 
 
-RULE = Rule(_delta, _state, lambda node: f"the epoch's rows in the log of {node.collection}")
+RULE = Rule(
+    _delta,
+    _state,
+    lambda node: f"the epoch's rows in the log of {node.collection}",
+    lambda node: "the rows that the epoch changed",
+)

@@ -125,4 +125,10 @@ def _how(node: Join) -> str:
     return "changed left rows with the right side, and left rows whose matches change, with them and without"
 
 
-RULE = Rule(_delta, _state, _how)
+def _cost(node: Join) -> str:
+    if not node.keys:
+        return "the rows that change times all rows of the other side"
+    return "the rows that change with all their matches, and a scan of the other side's keys"
+
+
+RULE = Rule(_delta, _state, _how, _cost)

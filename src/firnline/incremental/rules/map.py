@@ -37,4 +37,9 @@ def _state(node: Map, derivation: Derivation, moment: Moment, only: Keys | None)
     return rows if only is None or only.is_within(names) else derivation.restricted(rows, only)
 
 
-RULE = Rule(_delta, _state, lambda node: "the same of the changed rows")
+RULE = Rule(
+    _delta,
+    _state,
+    lambda node: "the same of the changed rows",
+    lambda node: "the rows that change",
+)

@@ -62,4 +62,9 @@ def _state(node: SetOperation, derivation: Derivation, moment: Moment, only: Key
     return Rows(filtered(rows, call(">", column(DIFF), integer(0))), is_positive=True)
 
 
-RULE = Rule(_delta, _state, lambda node: "the rows that change on either side, by how often they are on both")
+RULE = Rule(
+    _delta,
+    _state,
+    lambda node: "the rows that change on either side, by how often they are on both",
+    lambda node: "the rows that change, and a scan of both sides for their equals",
+)

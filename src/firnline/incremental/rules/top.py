@@ -42,4 +42,9 @@ def _state(node: Top, derivation: Derivation, moment: Moment, only: Keys | None)
     return derivation.restricted(Rows(_first(node, rows.relation, 1), is_positive=True, is_unit=True), only)
 
 
-RULE = Rule(_delta, _state, lambda node: "the first rows before and after, of all")
+RULE = Rule(
+    _delta,
+    _state,
+    lambda node: "the first rows before and after, of all",
+    lambda node: "a scan of all rows",
+)

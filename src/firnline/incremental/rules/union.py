@@ -33,4 +33,9 @@ def _state(node: Union, derivation: Derivation, moment: Moment, only: Keys | Non
     return _both(node, left, right)
 
 
-RULE = Rule(_delta, _state, lambda node: "the changed rows of both sides")
+RULE = Rule(
+    _delta,
+    _state,
+    lambda node: "the changed rows of both sides",
+    lambda node: "the rows that change",
+)

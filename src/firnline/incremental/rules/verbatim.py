@@ -54,4 +54,9 @@ def _state(node: Verbatim, derivation: Derivation, moment: Moment, only: Keys | 
     return derivation.restricted(_of_rows(node, derivation, derivation.state(node.input, moment)), only)
 
 
-RULE = Rule(_delta, _state, lambda node: "the same of the changed rows")
+RULE = Rule(
+    _delta,
+    _state,
+    lambda node: "the same of the changed rows",
+    lambda node: "the rows that change",
+)

@@ -48,4 +48,8 @@ def _how(node: Window) -> str:
     return "the parts that change, from their rows before and after"
 
 
-RULE = Rule(_delta, _state, _how)
+def _cost(node: Window) -> str:
+    return "the rows of the parts that change, and a scan for them" if node.partition else "all rows"
+
+
+RULE = Rule(_delta, _state, _how, _cost)

@@ -1,0 +1,86 @@
+"""``firnline explain``: how a stage's change is computed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+from rich.tree import Tree
+
+from firnline.cli.app import app
+from firnline.cli.collection import found
+from firnline.cli.output import Json, console, print_json, quiet
+
+if TYPE_CHECKING:
+    from firnline.incremental.explaining import Told
+    from firnline.runtime.explain import Explanation, Step
+
+
+@app.command()
+def explain(
+    stage: Annotated[str, typer.Argument(help="PIPELINE.STAGE, or STAGE where one pipeline has it.")],
+    json: Json = False,
+) -> None:
+    """Explain a stage's plan: how the change of every operator is computed, what it reads, and where columns come from."""
+    from firnline.engine.session import opened
+    from firnline.runtime.explain import explain as explained
+    from firnline.runtime.project import Project
+
+    project = Project.load()
+    graph, name = found(project, stage)
+    declared = project.declared(graph.name)
+    with quiet(), opened(project.settings, f"explain {stage}") as session:
+        explanation = explained(project, declared, session, name)
+    if json:
+        print_json(asdict(explanation))
+    else:
+        _print(explanation)
+
+
+def _print(explanation: Explanation) -> None:
+    how = "from what changed" if explanation.steps else "in full, as the difference to the log"
+    console.print(f"[bold]{explanation.stage}[/bold] is computed {how} (refresh={explanation.refresh!r}).")
+    console.print(f"It is [bold]{explanation.kind}[/bold]: {explanation.why}.")
+    if explanation.refusal:
+        where = f" ({explanation.refusal['where']})" if explanation.refusal["where"] else ""
+        console.print(f"No rule: {explanation.refusal['code']}: {escape(str(explanation.refusal['what']))}{where}.")
+    for note in explanation.notes:
+        console.print(f"Note: {escape(note)}")
+    for step in explanation.steps:
+        console.print(_tree(step, is_last=step is explanation.steps[-1]))
+    if explanation.lineage:
+        columns = Tree("columns come from")
+        for name, origins in explanation.lineage.items():
+            columns.add(f"[bold]{escape(name)}[/bold]  {escape(', '.join(origins) or 'constants')}")
+        console.print(columns)
+
+
+def _tree(step: Step, *, is_last: bool) -> Tree:
+    what = "the stage" if is_last else "an arrangement, kept from epoch to epoch"
+    size = (
+        "" if is_last or step.stored_bytes is None else f", {_size(step.stored_bytes)} beside {_size(step.input_bytes)} of input"
+    )
+    root = Tree(f"[bold]{step.name}[/bold]  {what}{size}")
+    _grow(root, step.plan)
+    return root
+
+
+def _grow(tree: Tree, told: Told) -> None:
+    lines = [f"[bold]{escape(told.operator)}[/bold]", f"[dim]change:[/dim] {escape(told.change)}"]
+    if told.reads:
+        lines.append(f"[dim]reads:[/dim]  {escape('; '.join(told.reads))}")
+    lines.append(f"[dim]costs:[/dim]  {escape(told.cost)}")
+    branch = tree.add("\n".join(lines))
+    for each in told.inputs:
+        _grow(branch, each)
+
+
+def _size(count: int | None) -> str:
+    size = float(count or 0)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
