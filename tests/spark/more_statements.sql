@@ -108,7 +108,6 @@ select cust, date_trunc('month', day) as month, sum(amt) from ord group by cust,
 select year(day) as y, month(day) as mth, count(*) from ord group by y, mth order by y, mth
 select a, case when b > 10 then 'hi' else 'lo' end as lvl, count(*) from t group by a, lvl
 select a, case when b > 10 then 'hi' else 'lo' end as lvl, count(*) from t group by a, case when b > 10 then 'hi' else 'lo' end
-select a, 'lit' as k, count(*) from t group by a, k
 select x.a from (select a from t union all select a from u) x group by x.a having count(*) > 2
 select a, b from t where (a, b) = (1, 10)
 select if(a > 1, 'x', 'y') as z, count(*) from t group by if(a > 1, 'x', 'y')

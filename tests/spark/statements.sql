@@ -128,3 +128,8 @@ select u.a from u where u.c > (select avg(c) from u) and u.a in (select a from t
 select a from t where (a in (select a from u)) = true
 select count(*) from t where (select true)
 select a, max(b) filter (where s = 'one') as z from t group by a
+select b as a, a + 1 as k, count(*) as n from t group by b, a + 1 order by a + 1 limit 2
+select b as a, a as b, count(*) as n from t group by t.a, t.b order by a desc, b limit 2
+select a, v.c from t lateral view explode(xs) v as c where exists (select 1 from u v where v.a = t.a and v.c > 100)
+select a as j, b + 1 as k, count(*) as n from t group by j, k order by k desc, j limit 3
+select a, a + 1 as k, count(*) as n from t group by a, a + 1 order by k desc limit 2

@@ -168,16 +168,33 @@ def _special(kind: str, inner: list[exp.Expression], given: list[exp.Expression]
 def _key(term: exp.Expression, terms: Sequence[exp.Expression], items: Sequence[exp.Expression]) -> exp.Expression:
     """What a term of GROUP BY means: the item of a number, the expression of an alias, or itself.
 
-    A column goes before an alias. If there were such a column, the item behind the alias could only refer to columns that are
-    grouped by; so if it refers to any other, the alias is meant.
+    To Spark a column goes before an alias. If there were such a column, the item behind the alias could only refer to what is
+    grouped by; so if it refers to anything else, the alias is meant. If it does not, only the input's columns could tell.
     """
     item = ordinal(term, items)
     if item is not None:
         return bare(item)
+    behind = _behind(term, items)
+    if behind is None or any(aggregates(behind)):
+        return term
+    if any(column.parts[0].name.lower() == term.name.lower() for column in columns(behind)):
+        return term
+    others = [each for each in terms if each is not term]
+    grouped = [*others, *(found for each in others if (found := ordinal(each, items) or _behind(each, items)) is not None)]
+    if not _refers_beyond(behind, [bare(each) for each in grouped]):
+        raise opaque(f"GROUP BY {term.name}, which may be a column or {shown(behind)}: write that instead of {term.name}")
+    return behind
+
+
+def _behind(term: exp.Expression, items: Sequence[exp.Expression]) -> exp.Expression | None:
+    """The expression to which the select list gives the term as its alias."""
     if not isinstance(term, exp.Column) or len(term.parts) > 1:
-        return term
+        return None
     named = [item for item in items if isinstance(item, exp.Alias) and item.alias.lower() == term.name.lower()]
-    if not named or any(aggregates(named[0])):
-        return term
-    used = {column.name.lower() for column in columns(named[0].this)}
-    return term if term.name.lower() in used else bare(named[0])
+    return bare(named[0]) if named else None
+
+
+def _refers_beyond(node: exp.Expression, keys: Sequence[exp.Expression]) -> bool:
+    if position(node, keys) is not None or isinstance(node, exp.Query):
+        return False
+    return isinstance(node, exp.Column) or any(_refers_beyond(child, keys) for child in node.iter_expressions())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -23,6 +23,12 @@ def reference(name: str) -> exp.Column:
 def names(items: Sequence[exp.Expression]) -> Counter[str]:
     """How often each name, in lower case, is given to a column of the select list."""
     return Counter(name.lower() for name in map(name_of, items) if name is not None)
+
+
+def aliases(items: Sequence[exp.Expression]) -> frozenset[str]:
+    """The names, in lower case, that the select list gives to something else than a column of that name."""
+    given = {item.alias.lower(): bare(item) for item in items if isinstance(item, exp.Alias)}
+    return frozenset(name for name, of in given.items() if not (isinstance(of, exp.Column) and of.name.lower() == name))
 
 
 def items_of(query: exp.Expression) -> list[exp.Expression]:
@@ -85,11 +91,11 @@ def beyond(term: Term, items: Sequence[exp.Expression]) -> exp.Expression | None
         return None
     if all(_is_output(each, items) for each in columns(term.node)):
         return None
-    aliases = {item.alias.lower(): item.this for item in items if isinstance(item, exp.Alias)}
+    given = {item.alias.lower(): item.this for item in items if isinstance(item, exp.Alias)}
 
     def behind_alias(node: exp.Expression) -> exp.Expression:
-        if isinstance(node, exp.Column) and len(node.parts) == 1 and node.name.lower() in aliases:
-            return exp.Paren(this=aliases[node.name.lower()].copy())
+        if isinstance(node, exp.Column) and len(node.parts) == 1 and node.name.lower() in given:
+            return exp.Paren(this=given[node.name.lower()].copy())
         return node.copy() if isinstance(node, exp.Query) else node
 
     return term.node.transform(behind_alias)
@@ -114,18 +120,18 @@ class Lift:
     columns: Sequence[str]
     aggregates: dict[str, exp.Expression] = field(default_factory=dict)
 
-    def lifted(self, node: exp.Expression, outputs: Counter[str]) -> exp.Expression:
-        """The expression, in which the outputs of the select list go before keys and aggregates."""
+    def lifted(self, node: exp.Expression, aliases: Collection[str] = ()) -> exp.Expression:
+        """The expression, in which aliases of the select list go before keys."""
 
         def lift(each: exp.Expression) -> exp.Expression:
             if isinstance(each, exp.Query):
                 return each.copy()
-            if isinstance(each, exp.Column) and len(each.parts) == 1 and each.name.lower() in outputs:
+            if is_aggregate(each):
+                return reference(self._made(each))
+            if any(len(column.parts) == 1 and column.name.lower() in aliases for column in columns(each)):
                 return each
             key = position(each, self.keys)
-            if key is not None:
-                return reference(self.columns[key])
-            return reference(self._made(each)) if is_aggregate(each) else each
+            return each if key is None else reference(self.columns[key])
 
         return node.transform(lift)
 

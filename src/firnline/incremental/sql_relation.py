@@ -8,7 +8,6 @@ select list is computed under hidden names and dropped at the end.
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,7 +17,7 @@ from sqlglot import exp
 from firnline.incremental.relation import alias, column, distinct, filtered, project, renamed
 from firnline.incremental.sql_function import order_of
 from firnline.incremental.sql_grouping import Grouping, aggregates, bare, grouping, is_star, name_of, position
-from firnline.incremental.sql_order import HIDDEN, Lift, Term, beyond, names, reference, terms
+from firnline.incremental.sql_order import HIDDEN, Lift, Term, aliases, beyond, names, reference, terms
 from firnline.incremental.sql_predicate import without_parentheses
 from firnline.incremental.sql_scope import only, shown
 from firnline.incremental.sql_source import Clause, Names, source, values
@@ -243,8 +242,8 @@ def _grouped(node: exp.Select, source: Relation, clause: Clause, having: Clause)
     columns = [name_of(item) or "" for item in items[:count]] if leads else [f"{HIDDEN}key_{index}" for index in range(count)]
     lift = Lift(found.keys, columns)
     condition = node.args.get("having")
-    wanted = lift.lifted(condition.this, Counter()) if condition is not None else None
-    ordered = [replace(term, node=lift.lifted(term.node, names(items))) for term in terms(node)]
+    wanted = lift.lifted(condition.this) if condition is not None else None
+    ordered = [replace(term, node=lift.lifted(term.node, aliases(items))) for term in terms(node)]
 
     made, sets = clause.scope.expressions, found.sets
     if leads:

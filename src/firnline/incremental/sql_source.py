@@ -91,6 +91,9 @@ def source(select: exp.Select, names: Names, queries: Queries) -> tuple[Relation
         return None, names
     only(clause, "this")
     relation = _table(clause.this, names, queries)
+    tables = [clause.this, *(join.this for join in select.args.get("joins") or [])]
+    hidden = {table.alias_or_name.lower() for table in tables}
+    names = replace(names, views={view: columns for view, columns in names.views.items() if view not in hidden})
     for join in select.args.get("joins") or []:
         relation = _join(relation, join, names, queries)
     for lateral in select.args.get("laterals") or []:
