@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 
+from firnline.engine.call_sites import recorded
 from firnline.engine.frames import frame_of, relation_of
 from firnline.incremental.arranging import Arranged, arranged
 from firnline.incremental.binding import Binder
@@ -107,7 +108,9 @@ def planned(session: SparkSession, function: Callable[..., DataFrame], histories
     def analyze(relation: Relation) -> list[tuple[str, str]]:
         return [(field.name, field.dataType.simpleString()) for field in frame_of(session, relation).schema.fields]
 
-    found = Binder(inputs, analyze).bind(relation_of(function(**frames)))
+    with recorded() as sites:
+        made = function(**frames)
+    found = Binder(inputs, analyze, sites).bind(relation_of(made))
     typing = Typing({name: analyze(relation_of(each)) for name, each in frames.items()}, analyze)
     ids = [field.id for field in found.fields]
     return Planned(arranged(found.node, "kept", typing), ids, typing)

@@ -61,10 +61,14 @@ class Binder:
     Args:
         inputs: The collections by the plan id of the DataFrame that stands for them: name and column names.
         analyze: Asked only where names or types do not show in the plan itself.
+        sites: Where the user made a relation, file:line by plan id.
     """
 
-    def __init__(self, inputs: Mapping[int, tuple[str, Sequence[str]]], analyze: Analyze) -> None:
+    def __init__(
+        self, inputs: Mapping[int, tuple[str, Sequence[str]]], analyze: Analyze, sites: Mapping[int, str] | None = None
+    ) -> None:
         self.analyze = analyze
+        self._sites = sites or {}
         self._inputs = inputs
         self._numbers = itertools.count()
         self._plans: dict[int, list[Bound]] = {}
@@ -97,7 +101,8 @@ class Binder:
     @contextmanager
     def at(self, message: Message) -> Iterator[None]:
         """Remember the call site of a message while it is bound."""
-        self._where.append(place(message) or self._where[-1])
+        found = self._sites.get(message.common.plan_id) if isinstance(message, Relation) else place(message)
+        self._where.append(found or self._where[-1])
         yield
         self._where.pop()
 
@@ -105,6 +110,13 @@ class Binder:
         """A refusal at the present call site."""
         file, _, line = (self.where or "").rpartition(":")
         return FirnlineError(code, what, Location(file, int(line)) if line.isdigit() else None)
+
+    def names(self, relation: Relation, count: int) -> list[str]:
+        """The names of a relation's columns, as Spark invents them.
+
+        A subquery that refers to rows outside cannot be analysed by itself, and nobody sees its names: there any do.
+        """
+        return [f"_{number}" for number in range(count)] if self._outside else [name for name, _ in self.analyze(relation)]
 
     def new(self, name: str) -> Column:
         """A new column."""
@@ -241,7 +253,7 @@ class Binder:
         if unnamed:
             if relation is None:
                 raise self.refusal("UNSUPPORTED_EXPRESSION", "an expression without a name")
-            all_names = [name for name, _ in self.analyze(relation)]
+            all_names = self.names(relation, len(made))
         at = 0
         for names, expression, field in made:
             if names is None:

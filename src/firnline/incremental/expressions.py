@@ -70,8 +70,5 @@ def function(expression: Expression) -> str | None:
 
 
 def place(message: Message) -> str | None:
-    """The user's call site, file:line, of an expression or relation."""
-    common = getattr(message, "common", None)
-    if common is None or not common.HasField("origin"):
-        return None
-    return common.origin.python_origin.call_site or None
+    """The user's call site, file:line, of an expression."""
+    return str(message.common.origin.python_origin.call_site) or None

@@ -60,7 +60,7 @@ def _aggregates(binder: Binder, relation: Relation, source: Bound, keys: int) ->
     for number, each in enumerate(expressions):
         name = each.alias.name[0] if each.WhichOneof("expr_type") == "alias" else None
         if name is None:
-            names = names or [found for found, _ in binder.analyze(relation)]
+            names = names or binder.names(relation, keys + len(expressions))
             name = names[keys + number]
         expression = binder.expression(each.alias.expr if each.WhichOneof("expr_type") == "alias" else each, source)
         made.append(Output((binder.new(name),), expression))

@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql.connect.session import SparkSession
 
+from firnline.engine.call_sites import recorded
 from firnline.engine.frames import state, table_name
 from firnline.errors import FirnlineError
 from firnline.incremental import algebra
@@ -63,8 +64,10 @@ def _explained(project: Project, declared: Declared, session: SparkSession, coll
         table = table_name(pipeline, name)
         columns = [column for column in session.table(table).columns if column not in BOOKKEEPING]
         frames[name] = state(session, table, head.snapshot, head.description.upper, columns)
-    result = checked(declared.functions[collection.name](**frames), collection)
-    plan = plan_of(session, collection, frames, result)
+    with recorded() as sites:
+        made = declared.functions[collection.name](**frames)
+    result = checked(made, collection)
+    plan = plan_of(session, collection, frames, result, sites)
     if plan.steps is None:
         assert plan.refusal is not None
         why = "it is computed in full at every epoch, as it stands; each epoch's difference corrects the one before"

@@ -39,14 +39,20 @@ class StagePlan:
     notes: tuple[str, ...] = ()
 
 
-def plan_of(session: SparkSession, collection: Collection, frames: Mapping[str, DataFrame], result: DataFrame) -> StagePlan:
+def plan_of(
+    session: SparkSession,
+    collection: Collection,
+    frames: Mapping[str, DataFrame],
+    result: DataFrame,
+    sites: Mapping[int, str],
+) -> StagePlan:
     """The plan of what a stage's function made of its inputs; a refusal that its ``refresh`` does not allow is raised."""
 
     def analyze(relation: Relation) -> Schema:
         return [(field.name, field.dataType.simpleString()) for field in frame_of(session, relation).schema.fields]
 
     relations = {name: relation_of(frame) for name, frame in frames.items()}
-    binder = Binder({each.common.plan_id: (name, frames[name].columns) for name, each in relations.items()}, analyze)
+    binder = Binder({each.common.plan_id: (name, frames[name].columns) for name, each in relations.items()}, analyze, sites)
     try:
         bound = binder.bind(relation_of(result))
     except FirnlineError as refusal:

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
+from firnline.engine.call_sites import recorded
 from firnline.engine.frames import relation_of, state, table_name
 from firnline.engine.reading import Malformed, SourceEpoch
 from firnline.errors import FirnlineError
@@ -75,8 +76,10 @@ class StageRun:
 
     def _derived(self, generation: int, inputs: Mapping[str, Head], began: float) -> Published:
         frames = {name: self._input(name, head) for name, head in inputs.items()}
-        frame = checked(self._function(**frames), self.collection)
-        plan = plan_of(self.session, self.collection, frames, frame)
+        with recorded() as sites:
+            made = self._function(**frames)
+        frame = checked(made, self.collection)
+        plan = plan_of(self.session, self.collection, frames, frame, sites)
         destination = self._into(frame)
         lineage = {name: Input(head.description.generation, self.epoch.upper, head.snapshot) for name, head in inputs.items()}
         derived = Derived(self, plan, destination, frame, tuple(inputs))

@@ -1,0 +1,118 @@
+"""Groups: aggregates that add up, aggregates that do not, several at once, groups of groups."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.connect.session import SparkSession
+
+from tests.spark.histories import History, check
+from tests.spark.rules.data import BOTH, LEFT
+
+NAN = float("nan")
+NUMBERS = History(
+    "k int, x double, d decimal(38,10), b boolean, i bigint",
+    [
+        [
+            ((1, 0.1, Decimal("1.1"), True, 2**60), 1),
+            ((1, 0.2, None, False, 1), 1),
+            ((2, NAN, Decimal(2), None, None), 1),
+            ((1, 0.7, Decimal("-3.14"), True, 5), 1),
+        ],
+        [
+            ((1, 0.2, None, False, 1), -1),
+            ((2, NAN, Decimal(2), None, None), -1),
+            ((3, float("inf"), None, None, -(2**60)), 1),
+            ((2, -0.0, None, None, 7), 1),
+            ((1, 1e-20, Decimal("12345678901234567890.5"), None, None), 2),
+        ],
+        [((3, float("inf"), None, None, -(2**60)), -1), ((1, 3e10, None, True, None), 1)],
+    ],
+)
+
+
+def sums() -> list[Column]:
+    return [
+        F.sum("x").alias("sx"),
+        F.avg("x").alias("ax"),
+        F.sum("d").alias("sd"),
+        F.avg("d").alias("ad"),
+        F.count("b").alias("cb"),
+        F.bool_and("b").alias("every"),
+        F.bool_or("b").alias("some"),
+        F.avg("i").alias("ai"),
+        F.sum(F.col("i") % 10).alias("si"),
+        F.count("*").alias("n"),
+        (F.sum("i") + F.count("i") * 2).alias("mixed"),
+        F.count_if("b").alias("hits"),
+    ]
+
+
+def others() -> list[Column]:
+    return [
+        F.max("i").alias("most"),
+        F.min("x").alias("least"),
+        F.count_distinct("b").alias("kinds"),
+        F.expr("sum(i) FILTER (WHERE b)").alias("some"),
+        F.sort_array(F.collect_list("i")).alias("all"),
+        F.sort_array(F.collect_set("b")).alias("set"),
+        F.percentile("i", 0.5).alias("middle"),
+        F.sum("x").alias("sx"),
+    ]
+
+
+@pytest.mark.parametrize("keys", [["k"], []], ids=["by key", "of all"])
+def test_what_adds_up(spark: SparkSession, keys: list[str]) -> None:
+    check(spark, lambda numbers: numbers.groupBy(*keys).agg(*sums()), {"numbers": NUMBERS})
+
+
+@pytest.mark.parametrize("keys", [["k"], []], ids=["by key", "of all"])
+def test_what_does_not(spark: SparkSession, keys: list[str]) -> None:
+    check(spark, lambda numbers: numbers.groupBy(*keys).agg(*others()), {"numbers": NUMBERS})
+
+
+def nested(left: DataFrame, right: DataFrame) -> DataFrame:
+    named = left.join(right, "k", "left").groupBy("b").agg(F.count("*").alias("n"), F.max("x").alias("m"))
+    return named.where("n > 1").join(right.groupBy("b").agg(F.max("k").alias("last")), "b")
+
+
+GROUPS = {
+    "by an expression": lambda left, right: left.groupBy((F.col("k") % 2).alias("odd"), F.upper("a")).count(),
+    "having": lambda left, right: left.groupBy("k").agg(F.count("*").alias("n")).where("n > 1").select("k"),
+    "of groups": lambda left, right: left.groupBy("k").count().groupBy("count").agg(F.count("*").alias("m")),
+    "the most of groups": lambda left, right: left.groupBy("k").agg(F.sum("x").alias("s")).agg(F.max("s").alias("m")),
+    "of a join": lambda left, right: left.join(right, "k").groupBy("b").agg(F.sum("x").alias("s")),
+    "nested": nested,
+    "distinct": lambda left, right: left.select("a").distinct(),
+    "without groupBy": lambda left, right: left.select(F.max("x"), F.count("*")),
+    "rollup": lambda left, right: left.rollup("k", "a").agg(F.sum("x").alias("s"), F.grouping("a"), F.grouping_id()),
+    "cube": lambda left, right: left.cube("k", "a").agg(F.count("x").alias("n")),
+    "pivot": lambda left, right: left.groupBy("k").pivot("a", ["p", "q"]).agg(F.sum("x"), F.count("x")),
+}
+
+
+@pytest.mark.parametrize("case", GROUPS)
+def test_groups(spark: SparkSession, case: str) -> None:
+    check(spark, lambda left, right: GROUPS[case](left, right), BOTH)
+
+
+def test_python_functions_of_groups(spark: SparkSession) -> None:
+    def counted(group):
+        return group.head(1)[["k"]].assign(n=len(group))
+
+    check(spark, lambda left: left.groupBy("k").applyInPandas(counted, "k int, n int"), {"left": LEFT})
+
+
+def test_python_functions_of_pairs_of_groups(spark: SparkSession) -> None:
+    def counted(left, right):
+        import pandas as pd
+
+        return pd.DataFrame({"n": [len(left)], "m": [len(right)]})
+
+    def paired(left, right):
+        return left.groupBy("k").cogroup(right.groupBy("k")).applyInPandas(counted, "n int, m int")
+
+    check(spark, paired, BOTH)

@@ -1,0 +1,38 @@
+"""Window functions, the first rows of an order, and one row per key."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import Window, WindowSpec
+from pyspark.sql import functions as F
+from pyspark.sql.connect.session import SparkSession
+
+from tests.spark.histories import check
+from tests.spark.rules.data import LEFT
+
+
+def by_key() -> WindowSpec:
+    return Window.partitionBy("k")
+
+
+def in_order() -> WindowSpec:
+    return Window.partitionBy("k").orderBy("x", "a")
+
+
+CASES = {
+    "rank": lambda left: left.withColumn("r", F.rank().over(by_key().orderBy("x"))),
+    "share": lambda left: left.select("k", "a", (F.col("x") / F.sum("x").over(by_key())).alias("share")),
+    "number": lambda left: left.distinct().withColumn("n", F.row_number().over(in_order())),
+    "running": lambda left: left.distinct().withColumn("s", F.sum("x").over(in_order().rowsBetween(-1, 0))),
+    "before": lambda left: left.distinct().withColumn("p", F.lag("x").over(in_order())),
+    "two": lambda left: left.withColumns({"n": F.count("*").over(by_key()), "m": F.max("x").over(Window.partitionBy("k", "a"))}),
+    "whole": lambda left: left.withColumn("n", F.count("*").over(Window.partitionBy())),
+    "top": lambda left: left.orderBy(F.desc("x"), "a", "k").limit(2),
+    "skipped": lambda left: left.orderBy("x", "a", "k").offset(1).limit(2),
+    "latest": lambda left: left.orderBy(F.desc("x"), "a").dropDuplicates(["k"]),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_orders(spark: SparkSession, case: str) -> None:
+    check(spark, lambda left: CASES[case](left), {"left": LEFT})
