@@ -28,6 +28,8 @@ class Collection:
     inputs: tuple[str, ...]
     doc: str
     where: Location
+    query: str | None = None
+    """The text of a stage that is written in SQL."""
 
 
 class Pipeline:
@@ -81,8 +83,34 @@ class Pipeline:
         """
         return self._recording("stage", keys, partition_by, parts, refresh)
 
+    def sql(
+        self,
+        query: str,
+        *,
+        keys: Sequence[str] | None = None,
+        partition_by: Sequence[str] = (),
+        parts: int = 1,
+        refresh: Refresh = "auto",
+    ) -> Callable[[Function], Function]:
+        """Declare a stage in SQL: the function's name and parameters name the stage and its inputs, and it has no body.
+
+        Args:
+            query: A SELECT over the inputs, in Spark's SQL.
+            keys: The columns that identify a row; none, ``[]``, for a collection of one row. Checked.
+            partition_by: The columns whose hash places a row in a part; the keys by default.
+            parts: How many parts, a power of two.
+            refresh: As for ``stage``.
+        """
+        return self._recording("stage", keys, partition_by, parts, refresh, query)
+
     def _recording(
-        self, kind: Kind, keys: Sequence[str] | None, partition_by: Sequence[str], parts: int, refresh: Refresh
+        self,
+        kind: Kind,
+        keys: Sequence[str] | None,
+        partition_by: Sequence[str],
+        parts: int,
+        refresh: Refresh,
+        query: str | None = None,
     ) -> Callable[[Function], Function]:
         def record(function: Function) -> Function:
             code = function.__code__
@@ -96,6 +124,7 @@ class Pipeline:
                 inputs=tuple(inspect.signature(function).parameters) if kind == "stage" else (),
                 doc=inspect.getdoc(function) or "",
                 where=Location(code.co_filename, code.co_firstlineno),
+                query=query,
             )
             self.declared.append((collection, function))
             if keys is None:

@@ -7,7 +7,6 @@ from typing import Any
 
 from pyspark.sql.connect.session import SparkSession
 
-from firnline.engine.call_sites import recorded
 from firnline.engine.frames import state, table_name
 from firnline.errors import FirnlineError
 from firnline.incremental import algebra
@@ -15,10 +14,9 @@ from firnline.incremental.algebra import walk
 from firnline.incremental.explaining import Class, Told, classified, lineage, told
 from firnline.model.declaration import Collection
 from firnline.model.names import BOOKKEEPING
-from firnline.runtime.evaluation import checked
 from firnline.runtime.evaluation import told as telling
 from firnline.runtime.project import Declared, Project
-from firnline.runtime.stage_plan import plan_of
+from firnline.runtime.stage_plan import made_of, plan_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +62,8 @@ def _explained(project: Project, declared: Declared, session: SparkSession, coll
         table = table_name(pipeline, name)
         columns = [column for column in session.table(table).columns if column not in BOOKKEEPING]
         frames[name] = state(session, table, head.snapshot, head.description.upper, columns)
-    with recorded() as sites:
-        made = declared.functions[collection.name](**frames)
-    result = checked(made, collection)
-    plan = plan_of(session, collection, frames, result, sites)
+    made = made_of(session, collection, declared.functions[collection.name], frames)
+    plan = plan_of(session, collection, frames, made)
     if plan.steps is None:
         assert plan.refusal is not None
         why = "it is computed in full at every epoch, as it stands; each epoch's difference corrects the one before"
@@ -81,5 +77,5 @@ def _explained(project: Project, declared: Declared, session: SparkSession, coll
         total = sum(size for size in sizes if size is not None)
         steps.append(Step(name, told(node), project.log(pipeline, name).stored_bytes(), total))
     origins = lineage(plan.steps, plan.ids)
-    named = {name: origins[of] for name, of in zip(result.columns, plan.ids, strict=True)}
+    named = {name: origins[of] for name, of in zip(made.frame.columns, plan.ids, strict=True)}
     return Explanation(collection.name, collection.refresh, kind, why, tuple(steps), named, plan.notes, None)

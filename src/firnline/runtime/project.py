@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from firnline.engine.pinned import PINNED
 from firnline.errors import FirnlineError, GraphError, Location
-from firnline.model.declaration import Function, Pipeline
+from firnline.model.declaration import Collection, Function, Pipeline
 from firnline.model.graph import Graph, check
 from firnline.model.names import is_name
 from firnline.settings import Settings
@@ -110,7 +110,7 @@ class Project:
 
         root = self.settings.root
         fingerprints = {
-            collection.name: fingerprint(function, root, {**PINNED, **_shape(collection.keys, collection.partition_by)})
+            collection.name: fingerprint(function, root, {**PINNED, **_shape(collection)})
             for collection, function in pipeline.declared
         }
         module = sys.modules[_module(name)]
@@ -195,8 +195,22 @@ def _ship_by_value() -> None:
     register_pickle_by_value(sys.modules[_PACKAGE])  # type: ignore[no-untyped-call]
 
 
-def _shape(keys: tuple[str, ...], partition_by: tuple[str, ...]) -> dict[str, str]:
-    return {"keys": json.dumps(keys), "partition_by": json.dumps(partition_by)}
+def _shape(collection: Collection) -> dict[str, str]:
+    """What else a collection's rows depend on than its function."""
+    shape = {"keys": json.dumps(collection.keys), "partition_by": json.dumps(collection.partition_by)}
+    if collection.query is not None:
+        shape["query"] = _settled(collection.query)
+    return shape
+
+
+def _settled(query: str) -> str:
+    """A query without its layout and comments; as it stands if it is not understood."""
+    from firnline.incremental.sql_syntax import statement_of  # late: few need it, and it takes a while to load
+
+    try:
+        return statement_of(query).sql(dialect="spark", comments=False)
+    except FirnlineError:
+        return query
 
 
 def _unloadable(name: str, error: BaseException, root: Path) -> FirnlineError:

@@ -10,12 +10,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 
+from firnline.engine.call_sites import recorded
 from firnline.engine.frames import frame_of, relation_of
+from firnline.engine.queries import queried
 from firnline.errors import FirnlineError
 from firnline.incremental.arranging import Arranged, arranged
 from firnline.incremental.binding import ALWAYS, Binder
 from firnline.incremental.typing import Schema, Typing
-from firnline.model.declaration import Collection
+from firnline.model.declaration import Collection, Function
+from firnline.runtime.evaluation import checked
 
 _logger = logging.getLogger(__name__)
 
@@ -39,12 +42,30 @@ class StagePlan:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a stage's function made: a DataFrame, where its parts were written, and why its SQL was not translated, if so."""
+
+    frame: DataFrame
+    sites: Mapping[int, str]
+    refusal: FirnlineError | None
+
+
+def made_of(session: SparkSession, collection: Collection, function: Function, frames: Mapping[str, DataFrame]) -> Made:
+    """Call a stage's function, or read its SQL."""
+    if collection.query is None:
+        with recorded() as sites:
+            result = function(**frames)
+        return Made(checked(result, collection), sites, None)
+    frame, refusal = queried(session, collection.query, frames)
+    return Made(checked(frame, collection), {}, refusal)
+
+
 def plan_of(
     session: SparkSession,
     collection: Collection,
     frames: Mapping[str, DataFrame],
-    result: DataFrame,
-    sites: Mapping[int, str],
+    made: Made,
 ) -> StagePlan:
     """The plan of what a stage's function made of its inputs; a refusal that its ``refresh`` does not allow is raised."""
 
@@ -52,9 +73,11 @@ def plan_of(
         return [(field.name, field.dataType.simpleString()) for field in frame_of(session, relation).schema.fields]
 
     relations = {name: relation_of(frame) for name, frame in frames.items()}
-    binder = Binder({each.common.plan_id: (name, frames[name].columns) for name, each in relations.items()}, analyze, sites)
+    binder = Binder({each.common.plan_id: (name, frames[name].columns) for name, each in relations.items()}, analyze, made.sites)
     try:
-        bound = binder.bind(relation_of(result))
+        if made.refusal is not None:
+            raise made.refusal
+        bound = binder.bind(relation_of(made.frame))
     except FirnlineError as refusal:
         if refusal.code in ALWAYS or collection.refresh == "incremental":
             raise

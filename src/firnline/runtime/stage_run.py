@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
-from firnline.engine.call_sites import recorded
 from firnline.engine.frames import relation_of, state, table_name
 from firnline.engine.reading import Malformed, SourceEpoch
 from firnline.errors import FirnlineError
@@ -23,7 +22,7 @@ from firnline.model.names import BOOKKEEPING, DIFF, QUARANTINE
 from firnline.runtime.derived import Derived
 from firnline.runtime.evaluation import checked, in_order, told
 from firnline.runtime.project import Declared, Project
-from firnline.runtime.stage_plan import plan_of
+from firnline.runtime.stage_plan import made_of, plan_of
 from firnline.runtime.writing import Destination, Placement, Staged
 from firnline.tables.log import Head
 from firnline.tables.sidecar import Input
@@ -76,13 +75,11 @@ class StageRun:
 
     def _derived(self, generation: int, inputs: Mapping[str, Head], began: float) -> Published:
         frames = {name: self._input(name, head) for name, head in inputs.items()}
-        with recorded() as sites:
-            made = self._function(**frames)
-        frame = checked(made, self.collection)
-        plan = plan_of(self.session, self.collection, frames, frame, sites)
-        destination = self._into(frame)
+        made = made_of(self.session, self.collection, self._function, frames)
+        plan = plan_of(self.session, self.collection, frames, made)
+        destination = self._into(made.frame)
         lineage = {name: Input(head.description.generation, self.epoch.upper, head.snapshot) for name, head in inputs.items()}
-        derived = Derived(self, plan, destination, frame, tuple(inputs))
+        derived = Derived(self, plan, destination, made.frame, tuple(inputs))
         staged = derived.staged(generation)
         if isinstance(staged, Verdict):
             return Published(staged, Digest(), 0)

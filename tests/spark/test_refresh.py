@@ -1,0 +1,176 @@
+"""How a stage's change is computed: from what changed, in full, or refused; in PySpark or in SQL; across a change of code."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+
+import pytest
+from pyspark.sql.connect.session import SparkSession
+
+from firnline.errors import FirnlineError
+from firnline.runtime.advance import advance
+from firnline.runtime.explain import explain
+from firnline.runtime.project import Project
+from firnline.tables import scan
+from tests.spark.running import rows, run_epoch
+
+Make = Callable[..., Project]
+
+PIPELINE = """
+    import firnline as fl
+    from pyspark.sql import functions as F
+
+    {name} = fl.Pipeline("{name}", schedule=1, start=0)
+
+    @{name}.source(keys=["id"], parts=2)
+    def orders(epoch):
+        rows = [
+            [(1, "a", 10, 1), (2, "a", 5, 1), (3, "b", 1, 1)],
+            [(2, "a", 5, -1), (4, "c", 7, 1), (3, "b", 1, -1), (3, "b", 2, 1)],
+            [],
+            [(4, "c", 7, -1)],
+        ]
+        return epoch.spark.createDataFrame(rows[epoch.lower], "id int, who string, amount int, _diff int")
+"""
+SUMS = """
+    @{name}.stage(keys=["who"], parts=2{refresh})
+    def totals(orders):
+        return orders.groupBy("who").agg(F.sum("amount").alias("total"), F.max("id").alias("last"){extra})
+"""
+STATES = [
+    [("a", 15, 2), ("b", 1, 3)],
+    [("a", 10, 1), ("b", 2, 3), ("c", 7, 4)],
+    [("a", 10, 1), ("b", 2, 3), ("c", 7, 4)],
+    [("a", 10, 1), ("b", 2, 3)],
+]
+
+
+def text(name: str, *stages: str, refresh: str = "", extra: str = "") -> dict[str, str]:
+    parts = [textwrap.dedent(part).format(name=name, refresh=refresh, extra=extra) for part in (PIPELINE, *stages)]
+    return {name: "\n".join(parts)}
+
+
+@pytest.mark.parametrize("refresh", ["auto", "incremental", "full"])
+def test_every_mode_gives_the_same(project: Make, spark: SparkSession, refresh: str) -> None:
+    name = f"mode_{refresh}"
+    made = project(**text(name, SUMS, refresh=f', refresh="{refresh}"'))
+    graph = made.graph(name)
+    for epoch, state in enumerate(STATES):
+        run_epoch(made, spark, name, str(epoch))
+        assert rows(made, graph, "totals", str(epoch)) == state
+
+
+def test_an_epoch_without_a_change_starts_no_spark_job(
+    project: Make, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = project(**text("still", SUMS))
+    run_epoch(made, spark, "still", "1")
+
+    def fail(*_: object) -> None:
+        raise AssertionError("staged")
+
+    declared = made.declared("still")
+    epoch = declared.graph.schedule.epoch_at(2)
+    list(advance(made, declared, spark, "orders", epoch))
+    monkeypatch.setattr("firnline.engine.staging.stage", fail)
+    assert [outcome.rows for outcome in advance(made, declared, spark, "totals", epoch)] == [0]
+
+
+def test_what_has_no_rule_is_computed_in_full_or_refused(project: Make, spark: SparkSession) -> None:
+    sampled = """
+        @{name}.stage(keys=["id"]{refresh})
+        def some(orders):
+            return orders.sample(1.0, seed=1)
+    """
+    made = project(**text("norule", sampled))
+    run_epoch(made, spark, "norule", "1")
+    assert len(rows(made, made.graph("norule"), "some")) == 3
+    refused = project(**text("refused", sampled, refresh=', refresh="incremental"'))
+    with pytest.raises(FirnlineError, match=r"UNSUPPORTED_OPERATOR: stage 'some' at 0: 'sample' has no rule .*refused.py:20"):
+        run_epoch(refused, spark, "refused", "1")
+
+
+def test_what_has_no_single_answer_is_always_refused(project: Make, spark: SparkSession) -> None:
+    random = """
+        @{name}.stage(keys=["id"], refresh="full")
+        def some(orders):
+            return orders.withColumn("r", F.rand())
+    """
+    with pytest.raises(FirnlineError, match=r"NONDETERMINISTIC_FUNCTION: stage 'some' at 0: rand"):
+        run_epoch(project(**text("random", random)), spark, "random", "0")
+
+
+def test_changed_code_corrects_the_state_and_goes_on_from_there(project: Make, spark: SparkSession) -> None:
+    made = project(**text("changed", SUMS))
+    run_epoch(made, spark, "changed", "0")
+    again = project(**text("changed", SUMS.replace('F.max("id")', 'F.min("id")').replace('"amount"', 'F.col("amount") * 2')))
+    run_epoch(again, spark, "changed", "1")
+    assert rows(again, again.graph("changed"), "totals") == [("a", 20, 1), ("b", 4, 3), ("c", 14, 4)]
+    run_epoch(again, spark, "changed", "3")
+    assert rows(again, again.graph("changed"), "totals") == [("a", 20, 1), ("b", 4, 3)]
+    assert rows(again, again.graph("changed"), "totals", "0") == STATES[0]
+
+
+SQL = '''
+    @{name}.sql("SELECT who, sum(amount) AS total, max(id) AS last FROM orders GROUP BY who", keys=["who"]{refresh})
+    def totals(orders): ...
+
+    @{name}.sql("""
+        WITH big AS (SELECT * FROM orders WHERE amount > (SELECT avg(amount) FROM orders))
+        SELECT o.id, b.who FROM orders o, big b WHERE o.who = b.who AND o.id IN (SELECT id FROM big)
+    """, keys=["id"]{refresh})
+    def largest(orders): ...
+'''
+
+
+def test_sql_is_incremental_too(project: Make, spark: SparkSession) -> None:
+    made = project(**text("sqls", SQL, refresh=', refresh="incremental"'))
+    graph = made.graph("sqls")
+    largest = [[(1, "a")], [(1, "a"), (4, "c")], [(1, "a"), (4, "c")], [(1, "a")]]
+    for epoch, state in enumerate(STATES):
+        run_epoch(made, spark, "sqls", str(epoch))
+        assert rows(made, graph, "totals", str(epoch)) == state
+        assert rows(made, graph, "largest", str(epoch)) == largest[epoch]
+    explained = explain(made, made.declared("sqls"), spark, "largest")
+    assert explained.kind == "repeatable"
+    assert explained.lineage == {"id": ["orders.id"], "who": ["orders.who"]}
+    assert explained.steps[-1].name == "largest"
+    assert all(step.stored_bytes for step in explained.steps)
+
+
+def test_sql_that_cannot_be_translated_is_computed_in_full(project: Make, spark: SparkSession) -> None:
+    opaque = """
+        @{name}.sql("SELECT id, who FROM orders TABLESAMPLE (100 PERCENT)", keys=["id"]{refresh})
+        def some(orders): ...
+    """
+    made = project(**text("opaque", opaque))
+    run_epoch(made, spark, "opaque", "1")
+    assert len(rows(made, made.graph("opaque"), "some")) == 3
+    explained = explain(made, made.declared("opaque"), spark, "some")
+    assert explained.refusal is not None
+    assert explained.refusal["code"] == "OPAQUE_SQL"
+    assert explained.kind == "convergent"
+    refused = project(**text("opaquely", opaque, refresh=', refresh="incremental"'))
+    with pytest.raises(FirnlineError, match="OPAQUE_SQL: stage 'some' at 0: "):
+        run_epoch(refused, spark, "opaquely", "1")
+
+
+def test_a_collection_of_one_row_needs_no_key(project: Make, spark: SparkSession) -> None:
+    single = """
+        @{name}.stage(keys=[])
+        def all_of_it(orders):
+            return orders.agg(F.count("*").alias("n"))
+
+        @{name}.stage(keys=[], refresh="full")
+        def wrong(orders):
+            return orders.select("id")
+    """
+    made = project(**text("single", single))
+    with pytest.raises(FirnlineError, match="KEY_NOT_UNIQUE: stage 'wrong'"):
+        run_epoch(made, spark, "single", "0")
+    declared = made.declared("single")
+    list(advance(made, declared, spark, "orders", declared.graph.schedule.epoch_at(3)))
+    list(advance(made, declared, spark, "all_of_it", declared.graph.schedule.epoch_at(3)))
+    table = made.log("single", "all_of_it").load()
+    assert [scan.state(table, epoch + 1)["n"].to_pylist() for epoch in range(4)] == [[3], [3], [3], [2]]
