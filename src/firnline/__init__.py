@@ -2,6 +2,7 @@
 
 from firnline.errors import FirnlineError
 from firnline.model.declaration import Pipeline
+from firnline.runtime.logical_time import epoch_time
 from firnline.runtime.read import read
 
-__all__ = ["FirnlineError", "Pipeline", "read"]
+__all__ = ["FirnlineError", "Pipeline", "epoch_time", "read"]

@@ -64,6 +64,7 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "ENGINE_LOST": Code("Nothing: Spark's driver died; a retry goes on from the log.", retryable=True),
         "INPUT_NOT_READY": Code("Run the input for this epoch first; a retry will go on from there.", retryable=True),
         "GENERATION_CHANGED": Code("Nothing: the collection was rewound meanwhile; a retry starts from there.", retryable=True),
+        "NO_EPOCH": Code("Call it inside a stage; in a test, inside 'with firnline.testing.at(...)'."),
         # computing a change from changes
         "NONDETERMINISTIC_FUNCTION": Code("Use a function of the rows alone: epoch times, hashes of columns, an explicit order."),
         "DEDUP_WITHOUT_ORDER": Code("Say which row stays: orderBy(...).dropDuplicates([...]), or use distinct()."),

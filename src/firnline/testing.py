@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from firnline.model.epoch import Schedule
 from firnline.model.graph import Graph
-from firnline.runtime import show
+from firnline.runtime import logical_time, show
 from firnline.runtime.project import Project
 from firnline.settings import Settings
 
@@ -55,6 +58,15 @@ def run(pipeline: str, work: Path, *, upto: str | None = None, root: Path | None
                 list(advance(project, declared, session, collection.name, epoch))
             complete(project, graph, epoch)
     return Ran(project, graph)
+
+
+@contextmanager
+def at(moment: object) -> Iterator[None]:
+    """Let ``firnline.epoch_time()`` be a moment (ISO text, a datetime, or an integer), to call a stage's function by itself."""
+    is_timed = not isinstance(moment, int)
+    point = Schedule.parse("@hourly" if is_timed else 1, "1970-01-01" if is_timed else 0, None).point(moment)
+    with logical_time.at(point, is_timed=is_timed):
+        yield
 
 
 def _moved(root: Path | None, work: Path) -> Settings:

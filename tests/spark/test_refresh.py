@@ -13,6 +13,7 @@ from firnline.runtime.advance import advance
 from firnline.runtime.explain import explain
 from firnline.runtime.project import Project
 from firnline.tables import scan
+from firnline.testing import at
 from tests.spark.running import rows, run_epoch
 
 Make = Callable[..., Project]
@@ -174,3 +175,27 @@ def test_a_collection_of_one_row_needs_no_key(project: Make, spark: SparkSession
     list(advance(made, declared, spark, "all_of_it", declared.graph.schedule.epoch_at(3)))
     table = made.log("single", "all_of_it").load()
     assert [scan.state(table, epoch + 1)["n"].to_pylist() for epoch in range(4)] == [[3], [3], [3], [2]]
+
+
+def test_rows_leave_as_logical_time_passes(project: Make, spark: SparkSession) -> None:
+    rolling = """
+        @{name}.stage(keys=["id"], refresh="incremental")
+        def recent(orders):
+            return orders.where(F.col("id") >= fl.epoch_time()).select("id", (F.col("id") - fl.epoch_time()).alias("left"))
+
+        @{name}.stage(keys=[], refresh="incremental")
+        def how_many(orders):
+            return orders.where(orders.id >= fl.epoch_time()).agg(F.count("*").alias("n"))
+    """
+    made = project(**text("rolling", rolling))
+    graph = made.graph("rolling")
+    states = [[(1, 0), (2, 1), (3, 2)], [(3, 1), (4, 2)], [(3, 0), (4, 1)], []]
+    for epoch, state in enumerate(states):
+        run_epoch(made, spark, "rolling", str(epoch))
+        assert rows(made, graph, "recent", str(epoch)) == state
+        assert rows(made, graph, "how_many", str(epoch)) == [(len(state),)]
+    function = made.declared("rolling").functions["recent"]
+    with pytest.raises(FirnlineError, match="NO_EPOCH"):
+        function(spark.range(3))
+    with at(2):
+        assert [row.id for row in function(spark.range(5)).collect()] == [2, 3, 4]

@@ -105,6 +105,7 @@ def tpch(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[
     return views({table: spark.read.parquet(f"{folder}/{table}.parquet") for table in TABLES})
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("query", TPCH)
 def test_tpch(spark: SparkSession, tpch: dict[str, Relation], query: str) -> None:
     assert_same(spark, TPCH[query], tpch)

@@ -1,4 +1,4 @@
-"""TPC-H, all 22 queries incrementally, over the epochs of a refresh stream: DuckDB says the same after each."""
+"""TPC-H, all 22 queries incrementally, as functions and as SQL, over a refresh stream: DuckDB says the same at every epoch."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ from pathlib import Path
 import pytest
 from pyspark.sql.connect.session import SparkSession
 
-from bench.tpch.data import TABLES, stream
+from bench.tpch.data import stream
 from bench.tpch.queries import KEYS
-from firnline.model.epoch import Epoch
 from firnline.runtime.advance import advance
-from firnline.runtime.project import Declared, Project
+from firnline.runtime.project import Project
 from firnline.tables import scan
 from tests.oracle.tpch import comparable, expected, state
 from tests.project import make_project
 
 SCALE, FRACTION, SCALE_OF_Q11 = 0.02, 0.02, 0.1
 EPOCHS, DAY = 5, 86_400_000_000
-SAMPLE = ("q2", "q13", "q15", "q21")
-PIPELINE = '''
-    """The 22 queries of TPC-H, each a stage."""
+CASES = [
+    *(pytest.param("functions", query, 3) for query in ("q2", "q13", "q21")),
+    pytest.param("texts", "q15", 3),
+    *(pytest.param(form, query, EPOCHS, marks=pytest.mark.nightly) for form in ("functions", "texts") for query in KEYS),
+]
+PIPELINE = """
+    import inspect
 
     import pyarrow.parquet as pq
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -28,8 +31,9 @@ PIPELINE = '''
     import firnline as fl
     from bench.tpch import data
     from bench.tpch.queries import KEYS, queries
+    from bench.tpch.sql import texts
 
-    {name} = fl.Pipeline("{name}", schedule="@daily", start="2026-01-01")
+    tpch = fl.Pipeline("tpch", schedule="@daily", start="2026-01-01")
 
 
     def source(table):
@@ -39,18 +43,23 @@ PIPELINE = '''
             return epoch.files("{changes}/{{epoch:%Y-%m-%d}}/" + table + ".parquet", format="parquet", schema=schema)
 
         read.__name__ = table
-        {name}.source(keys=data.KEYS[table])(read)
+        tpch.source(keys=data.KEYS[table])(read)
+
+
+    def stage(name, query, text):
+        query.__name__ = name
+        tpch.stage(keys=KEYS[name], refresh="incremental")(query)
+        parameters = ", ".join(inspect.signature(query).parameters)
+        written = eval(f"lambda {{parameters}}: None")
+        written.__name__ = name + "_sql"
+        tpch.sql(text, keys=KEYS[name], refresh="incremental")(written)
 
 
     for table in data.TABLES:
         source(table)
     for name, query in queries({scale}).items():
-        query.__name__ = name
-        {name}.stage(keys=KEYS[name], refresh="incremental")(query)
-'''
-
-
-EVERY_NIGHT = [pytest.param(name, marks=() if name in SAMPLE else pytest.mark.nightly) for name in KEYS]
+        stage(name, query, texts({scale})[name])
+"""
 
 
 @pytest.fixture(scope="module")
@@ -59,30 +68,21 @@ def changes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def tpch(lake: tuple[Path, SparkSession], changes: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Declared]:
-    """The pipeline with all epochs of its sources."""
-    root = tmp_path_factory.mktemp("project")
+def tpch(lake: tuple[Path, SparkSession], changes: Path, tmp_path_factory: pytest.TempPathFactory) -> Project:
     settings = f'work = "{lake[0]}"\nroots = ["{changes}"]\n'
-    project = make_project(root, settings, tpch=PIPELINE.format(name="tpch", scale=SCALE_OF_Q11, changes=changes))
-    declared = project.declared("tpch")
-    for table in TABLES:
-        list(advance(project, declared, lake[1], table, epochs(declared)[-1]))
-    return project, declared
+    text = PIPELINE.format(scale=SCALE_OF_Q11, changes=changes)
+    return make_project(tmp_path_factory.mktemp("project"), settings, tpch=text)
 
 
-def epochs(declared: Declared) -> list[Epoch]:
+@pytest.mark.parametrize(("form", "query", "count"), CASES)
+def test_every_epoch_equals_duckdb(spark: SparkSession, tpch: Project, changes: Path, form: str, query: str, count: int) -> None:
+    declared = tpch.declared("tpch")
     schedule = declared.graph.schedule
-    return list(schedule.epochs(schedule.start, schedule.start + EPOCHS * DAY))
-
-
-@pytest.mark.parametrize("query", EVERY_NIGHT)
-def test_every_epoch_equals_duckdb(spark: SparkSession, tpch: tuple[Project, Declared], changes: Path, query: str) -> None:
-    project, declared = tpch
-    for number, epoch in enumerate(epochs(declared), start=1):
-        outcomes = list(advance(project, declared, spark, query, epoch))
-        assert [outcome.how for outcome in outcomes] == ["computed"]
-        table = project.log("tpch", query).load()
-        assert table is not None
-        found = scan.state(table, epoch.upper)
-        rows = list(zip(*(found[name].to_pylist() for name in found.column_names), strict=True))
+    name = query if form == "functions" else f"{query}_sql"
+    for number, epoch in enumerate(schedule.epochs(schedule.start, schedule.start + count * DAY), start=1):
+        for table in declared.graph.collection(name).inputs:
+            list(advance(tpch, declared, spark, table, epoch))
+        list(advance(tpch, declared, spark, name, epoch))
+        found = scan.state(tpch.log("tpch", name).load(), epoch.upper)
+        rows = list(zip(*(found[column].to_pylist() for column in found.column_names), strict=True))
         assert comparable(rows) == expected(state(changes, number), query, SCALE_OF_Q11), f"epoch {number}"

@@ -54,6 +54,7 @@ def tables(
     return {table: spark.table(table) for table in TABLES}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("query", QUERIES)
 def test_functions_equal_duckdb(tables: dict[str, DataFrame], database: duckdb.DuckDBPyConnection, query: str) -> None:
     function = QUERIES[query]
@@ -63,6 +64,7 @@ def test_functions_equal_duckdb(tables: dict[str, DataFrame], database: duckdb.D
     assert any(value is not None for row in found for value in row), "an empty result tests nothing"
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("tables")
 @pytest.mark.parametrize("query", TEXTS)
 def test_texts_equal_duckdb(spark: SparkSession, database: duckdb.DuckDBPyConnection, query: str) -> None:

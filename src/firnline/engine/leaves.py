@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pyspark.sql.connect.proto import Expression, Relation
+
 from firnline.engine.frames import table_name
 from firnline.incremental.derivation import Moment, Rows
-from firnline.incremental.relation import call, column, filtered, integer, named, project
+from firnline.incremental.relation import alias, call, column, filtered, integer, named, project, union
 from firnline.model.epoch import Epoch
-from firnline.model.names import DIFF, EPOCH
+from firnline.model.names import DIFF, EPOCH, EPOCH_TIME
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +42,13 @@ class Leaf:
 class LogLeaves:
     """The logs of a pipeline around one epoch."""
 
-    def __init__(self, pipeline: str, epoch: Epoch, leaves: Mapping[str, Leaf]) -> None:
-        self._pipeline, self._epoch, self._leaves = pipeline, epoch, leaves
+    def __init__(self, pipeline: str, epoch: Epoch, leaves: Mapping[str, Leaf], *, is_timed: bool) -> None:
+        self._pipeline, self._epoch, self._leaves, self._is_timed = pipeline, epoch, leaves, is_timed
 
     def delta(self, collection: str, names: Sequence[str]) -> Rows | None:
         """What the epoch changes; None if nothing."""
+        if collection == EPOCH_TIME:
+            return Rows(union(self._time(self._epoch.upper, 1), self._time(self._epoch.lower, -1)))
         leaf = self._leaves[collection]
         if not leaf.changes or leaf.new is None:
             return None
@@ -57,6 +61,9 @@ class LogLeaves:
 
     def state(self, collection: str, moment: Moment, names: Sequence[str]) -> Rows:
         """The rows before or after the epoch."""
+        if collection == EPOCH_TIME:
+            point = self._epoch.lower if moment == "old" else self._epoch.upper
+            return Rows(self._time(point, 1), is_positive=True, is_unit=True)
         leaf = self._leaves[collection]
         snapshot, ends, upto = (
             (leaf.old, leaf.old_ends, self._epoch.lower) if moment == "old" else (leaf.new, leaf.new_ends, self._epoch.upper)
@@ -67,3 +74,13 @@ class LogLeaves:
             rows = filtered(rows, call("<", column(EPOCH), integer(upto)))
         is_positive = leaf.is_insert_only
         return Rows(project(rows, map(column, (*names, DIFF))), is_positive, is_positive and leaf.is_keyed)
+
+    def _time(self, point: int, weight: int) -> Relation:
+        """Logical time, as the one row of a collection."""
+        one, time = Relation(), Expression()
+        one.range.end, one.range.step, one.range.num_partitions = 1, 1, 1
+        if self._is_timed:
+            time.literal.timestamp = point
+        else:
+            time.literal.long = point
+        return project(one, [alias(time, "time"), alias(integer(weight), DIFF)])

@@ -18,7 +18,6 @@ from pyspark.sql.connect.proto import Expression, Relation
 from firnline.errors import FirnlineError, Location
 from firnline.incremental import functions
 from firnline.incremental.algebra import (
-    Aggregate,
     CoGroupMap,
     Column,
     Constant,
@@ -28,10 +27,7 @@ from firnline.incremental.algebra import (
     Map,
     Node,
     Output,
-    SetKind,
-    SetOperation,
     Top,
-    Union,
     Verbatim,
     Window,
 )
@@ -42,8 +38,9 @@ from firnline.incremental.ordering import ordered
 from firnline.incremental.relation import call, cast, column, integer
 from firnline.incremental.scope import Bound, Field, Made, reference, resolved, split
 from firnline.incremental.sql_expression import parsed
-from firnline.incremental.subqueries import filtered, has_subquery, valued
+from firnline.incremental.subqueries import filtered, has_subquery, is_time, valued
 from firnline.incremental.typing import Analyze
+from firnline.incremental.uniting import distinct, united
 
 ALWAYS = frozenset(["NONDETERMINISTIC_FUNCTION", "DEDUP_WITHOUT_ORDER", "LIMIT_WITHOUT_ORDER"])
 
@@ -141,6 +138,8 @@ class Binder:
                 raise self.refusal("UNSUPPORTED_EXPRESSION", f"{kind.replace('_', ' ')!r} has no rule")
             if kind == "common_inline_user_defined_function" and not expression.common_inline_user_defined_function.deterministic:
                 raise self.refusal("NONDETERMINISTIC_FUNCTION", "a Python function that is declared nondeterministic")
+            if is_time(expression):
+                raise self.refusal("UNSUPPORTED_EXPRESSION", "epoch_time() elsewhere than in where, select and withColumn")
             self._check(expression, is_sorted=is_sorted)
             if kind == "unresolved_function":
                 self._spread(expression, scopes)
@@ -343,6 +342,8 @@ class Binder:
         for each in relation.with_columns.aliases:
             wrapped = Expression()
             wrapped.alias.CopyFrom(each)
+            if has_subquery(wrapped):
+                source, wrapped = valued(self, source, wrapped)
             new[each.name[0].lower()] = wrapped
         names = [field.name.lower() for field in source.fields]
         kept: list[Expression | Field] = [new.get(name, field) for name, field in zip(names, source.fields, strict=True)]
@@ -477,57 +478,7 @@ class Binder:
         return join(self, relation)
 
     def _set_op(self, relation: Relation) -> Bound:
-        message = relation.set_op
-        left, right = self.bind(message.left_input), self.bind(message.right_input)
-        if message.by_name:
-            left, right = self._by_name(left, right, fill=message.allow_missing_columns)
-        if len(left.fields) != len(right.fields):
-            raise self.refusal("UNSUPPORTED_OPERATOR", "a set operation of relations with different numbers of columns")
-        kinds = [[kind for _, kind in self.analyze(each)] for each in (relation, message.left_input, message.right_input)]
-        if not message.by_name:
-            left, right = self._typed(left, kinds[1], kinds[0]), self._typed(right, kinds[2], kinds[0])
-        left, right = self._aligned(left), self._aligned(right)
-        if message.set_op_type == message.SET_OP_TYPE_UNION:
-            bound = Bound(Union(left.columns(), self.where, left.node, right.node), left.fields)
-            return bound if message.is_all else self._distinct(bound)
-        columns = tuple(self.new(name) for name in left.names)
-        kind: SetKind = "intersect" if message.set_op_type == message.SET_OP_TYPE_INTERSECT else "except"
-        return _plainly(SetOperation(columns, self.where, left.node, right.node, kind, message.is_all))
-
-    def _typed(self, side: Bound, found: Sequence[str], wanted: Sequence[str]) -> Bound:
-        """A side under the types of the whole, so that equal values are equal rows."""
-        if found == wanted:
-            return replace(side, order=())
-        outputs = []
-        for field, one, other in zip(side.fields, found, wanted, strict=True):
-            if one == other:
-                outputs += self._with_kept([field], side)
-                continue
-            made = self.new(field.name)
-            outputs.append((Output((made,), cast(reference(field.id), other)), (replace(field, id=made.id),)))
-        return self.mapped(replace(side, order=()), outputs)
-
-    def _distinct(self, source: Bound) -> Bound:
-        source = self._aligned(source)
-        return Bound(Aggregate(source.columns(), self.where, source.node, tuple(source.node.ids), ()), source.fields)
-
-    def _aligned(self, side: Bound) -> Bound:
-        """The same with exactly its visible columns, in their order."""
-        return side if side.node.ids == [field.id for field in side.fields] else self.kept(side, side.fields)
-
-    def _by_name(self, left: Bound, right: Bound, *, fill: bool) -> tuple[Bound, Bound]:
-        extra = [field for field in right.fields if left.find(field.name) is None] if fill else []
-        names = [*left.names, *(field.name for field in extra)]
-        return self._padded(left, names, fill=fill), self._padded(right, names, fill=fill)
-
-    def _padded(self, side: Bound, names: Sequence[str], *, fill: bool) -> Bound:
-        expressions: list[Expression | Field] = []
-        for name in names:
-            field = side.find(name)
-            if field is None and not fill:
-                raise self.refusal("UNRESOLVED_COLUMN", f"{name!r} is on one side of a union only")
-            expressions.append(field or _null(name))
-        return self.mapped(side, self._with_kept(expressions, side))
+        return united(self, relation)
 
     # ---- orders
 
@@ -561,7 +512,7 @@ class Binder:
         source = self.bind(message.input)
         by_name = {name.lower() for name in message.column_names} >= {name.lower() for name in source.names}
         if message.all_columns_as_keys or by_name:
-            return self._distinct(source)
+            return distinct(self, source)
         if not source.order:
             raise self.refusal("DEDUP_WITHOUT_ORDER", "which of several rows with the same keys stays is left open")
         rank = Expression()
@@ -623,13 +574,6 @@ def _is_aggregate(expression: Expression) -> bool:
 
 def _plainly(node: Node) -> Bound:
     return Bound(node, tuple(Field(each.id, each.name) for each in node.columns))
-
-
-def _null(name: str) -> Expression:
-    expression = Expression()
-    expression.alias.expr.literal.null.null.SetInParent()
-    expression.alias.name.append(name)
-    return expression
 
 
 def _ascending(expression: Expression) -> Expression:

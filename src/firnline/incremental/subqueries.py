@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql.connect.proto import Expression, SubqueryExpression
 
 from firnline.incremental import functions
-from firnline.incremental.algebra import Aggregate, Filter, Join, Map, Node, Output, Top, changed
+from firnline.incremental.algebra import Aggregate, Filter, Input, Join, Map, Node, Output, Top, changed
 from firnline.incremental.expressions import function, plain, references, rewritten, walk
 from firnline.incremental.joining import conjuncts, joined
 from firnline.incremental.ordering import ordered
 from firnline.incremental.relation import all_of, call, column, integer
 from firnline.incremental.scope import Bound, Field, reference
+from firnline.model.names import EPOCH_TIME
 
 if TYPE_CHECKING:
     from firnline.incremental.binding import Binder
@@ -47,11 +48,16 @@ def filtered(binder: Binder, source: Bound, condition: Expression) -> Bound:
 
 
 def valued(binder: Binder, source: Bound, expression: Expression) -> tuple[Bound, Expression]:
-    """The source with a column for every scalar subquery of an expression, and the expression with those instead."""
+    """The source beside every scalar subquery of an expression, and logical time, and the expression with those instead."""
     found = source
 
     def replaced(each: Expression) -> Expression:
         nonlocal found
+        if is_time(each):
+            time = binder.new("time")
+            right = Bound(Input((time,), binder.where, EPOCH_TIME), (Field(time.id, time.name),))
+            found = Bound(joined(binder, found, right, "inner", []).node, source.fields, source.order)
+            return binder.already(reference(time.id))
         if not _is_subquery(each):
             return each
         if each.subquery_expression.subquery_type != _SCALAR:
@@ -64,8 +70,13 @@ def valued(binder: Binder, source: Bound, expression: Expression) -> tuple[Bound
 
 
 def has_subquery(expression: Expression) -> bool:
-    """Whether a subquery is somewhere in it."""
-    return any(_is_subquery(each) for each in walk(expression))
+    """Whether a subquery, or logical time, is somewhere in it."""
+    return any(_is_subquery(each) or is_time(each) for each in walk(expression))
+
+
+def is_time(expression: Expression) -> bool:
+    """Whether it is logical time: a value that changes from epoch to epoch without any input."""
+    return expression.WhichOneof("expr_type") == "alias" and list(expression.alias.name) == [EPOCH_TIME]
 
 
 def _is_subquery(expression: Expression) -> bool:

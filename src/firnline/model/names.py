@@ -14,6 +14,8 @@ DIFF = "_diff"
 PART = "_part"
 BOOKKEEPING = (EPOCH, DIFF, PART)
 QUARANTINE = "__quarantine"
+EPOCH_TIME = "_firnline_epoch_time"
+"""Logical time, as a column of a plan and as a collection of one row that changes at every epoch."""
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _LONGEST = 63

@@ -28,7 +28,7 @@ from firnline.incremental.full import difference
 from firnline.incremental.relation import consolidated, named_as
 from firnline.incremental.rules import RULES
 from firnline.model.description import Verdict
-from firnline.model.names import DIFF
+from firnline.model.names import DIFF, EPOCH_TIME
 from firnline.runtime.evaluation import in_order
 from firnline.runtime.stage_plan import StagePlan
 from firnline.runtime.writing import Destination, Placement, Staged
@@ -111,7 +111,7 @@ class Derived:
         leaves = self._leaves(node)
         is_small = sum(leaf.changes for leaf in leaves.values()) <= _MOST_BROADCAST
         derivation = Derivation(
-            LogLeaves(self.run.declared.graph.name, self.run.epoch, leaves),
+            LogLeaves(self.run.declared.graph.name, self.run.epoch, leaves, is_timed=self.run.declared.graph.schedule.timed),
             RULES,
             is_small=is_small and is_continued,
             prefix=f"firnline_{self.run.attempt[:12]}{suffix}",
@@ -139,7 +139,7 @@ class Derived:
         return difference(rows, relation_of(before), names)
 
     def _leaves(self, node: Node) -> dict[str, Leaf]:
-        names = {each.collection for each in walk(node) if isinstance(each, algebra.Input)}
+        names = {each.collection for each in walk(node) if isinstance(each, algebra.Input)} - {EPOCH_TIME}
         if isinstance(node, Accumulate):
             names.add(node.arrangement)
         return {name: self._leaf(name) for name in names}

@@ -13,7 +13,7 @@ from firnline.incremental import algebra
 from firnline.incremental.algebra import walk
 from firnline.incremental.explaining import Class, Told, classified, lineage, told
 from firnline.model.declaration import Collection
-from firnline.model.names import BOOKKEEPING
+from firnline.model.names import BOOKKEEPING, EPOCH_TIME
 from firnline.runtime.evaluation import told as telling
 from firnline.runtime.project import Declared, Project
 from firnline.runtime.stage_plan import made_of, plan_of
@@ -62,8 +62,8 @@ def _explained(project: Project, declared: Declared, session: SparkSession, coll
         table = table_name(pipeline, name)
         columns = [column for column in session.table(table).columns if column not in BOOKKEEPING]
         frames[name] = state(session, table, head.snapshot, head.description.upper, columns)
-    made = made_of(session, collection, declared.functions[collection.name], frames)
-    plan = plan_of(session, collection, frames, made)
+    made = made_of(session, declared, collection, frames, declared.graph.schedule.start)
+    plan = plan_of(session, collection, frames, made, is_timed=declared.graph.schedule.timed)
     if plan.steps is None:
         assert plan.refusal is not None
         why = "it is computed in full at every epoch, as it stands; each epoch's difference corrects the one before"
@@ -72,7 +72,7 @@ def _explained(project: Project, declared: Declared, session: SparkSession, coll
     nodes = [*((step.name, step.node) for step in plan.steps.arrangements), (collection.name, plan.steps.root)]
     steps = []
     for name, node in nodes:
-        inputs = {each.collection for each in walk(node) if isinstance(each, algebra.Input)}
+        inputs = {each.collection for each in walk(node) if isinstance(each, algebra.Input)} - {EPOCH_TIME}
         sizes = [project.log(pipeline, each).stored_bytes() for each in inputs]
         total = sum(size for size in sizes if size is not None)
         steps.append(Step(name, told(node), project.log(pipeline, name).stored_bytes(), total))

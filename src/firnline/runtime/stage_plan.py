@@ -17,8 +17,11 @@ from firnline.errors import FirnlineError
 from firnline.incremental.arranging import Arranged, arranged
 from firnline.incremental.binding import ALWAYS, Binder
 from firnline.incremental.typing import Schema, Typing
-from firnline.model.declaration import Collection, Function
+from firnline.model.declaration import Collection
+from firnline.model.names import EPOCH_TIME
 from firnline.runtime.evaluation import checked
+from firnline.runtime.logical_time import at
+from firnline.runtime.project import Declared
 
 _logger = logging.getLogger(__name__)
 
@@ -51,10 +54,13 @@ class Made:
     refusal: FirnlineError | None
 
 
-def made_of(session: SparkSession, collection: Collection, function: Function, frames: Mapping[str, DataFrame]) -> Made:
-    """Call a stage's function, or read its SQL."""
+def made_of(
+    session: SparkSession, declared: Declared, collection: Collection, frames: Mapping[str, DataFrame], upper: int
+) -> Made:
+    """Call a stage's function, or read its SQL, for an epoch that ends at ``upper``."""
     if collection.query is None:
-        with recorded() as sites:
+        function = declared.functions[collection.name]
+        with recorded() as sites, at(upper, is_timed=declared.graph.schedule.timed):
             result = function(**frames)
         return Made(checked(result, collection), sites, None)
     frame, refusal = queried(session, collection.query, frames)
@@ -66,6 +72,8 @@ def plan_of(
     collection: Collection,
     frames: Mapping[str, DataFrame],
     made: Made,
+    *,
+    is_timed: bool,
 ) -> StagePlan:
     """The plan of what a stage's function made of its inputs; a refusal that its ``refresh`` does not allow is raised."""
 
@@ -83,7 +91,8 @@ def plan_of(
             raise
         _logger.info("%s is computed in full: %s", collection.name, refusal)
         return StagePlan(None, (), {}, refusal)
-    typing = Typing({name: analyze(each) for name, each in relations.items()}, analyze)
+    time = [("time", "timestamp" if is_timed else "bigint")]
+    typing = Typing({EPOCH_TIME: time, **{name: analyze(each) for name, each in relations.items()}}, analyze)
     steps = arranged(bound.node, collection.name, typing, is_kept=collection.refresh != "full")
     kept = {step.name: typing.schemas[step.name] for step in steps.arrangements}
     return StagePlan(steps, tuple(field.id for field in bound.fields), kept, None, tuple(binder.notes))
