@@ -66,7 +66,9 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "GENERATION_CHANGED": Code("Nothing: the collection was rewound meanwhile; a retry starts from there.", retryable=True),
         "NO_EPOCH": Code("Call it inside a stage; in a test, inside 'with firnline.testing.at(...)'."),
         # computing a change from changes
-        "NONDETERMINISTIC_FUNCTION": Code("Use a function of the rows alone: epoch times, hashes of columns, an explicit order."),
+        "NONDETERMINISTIC_FUNCTION": Code(
+            "Use epoch.now or epoch.random(...) in a source, epoch_time() or an explicit order in a stage."
+        ),
         "DEDUP_WITHOUT_ORDER": Code("Say which row stays: orderBy(...).dropDuplicates([...]), or use distinct()."),
         "LIMIT_WITHOUT_ORDER": Code("Say which rows stay: orderBy(...).limit(n)."),
         "PIVOT_WITHOUT_VALUES": Code("Name the values: pivot(column, [...])."),

@@ -199,3 +199,34 @@ def test_rows_leave_as_logical_time_passes(project: Make, spark: SparkSession) -
         function(spark.range(3))
     with at(2):
         assert [row.id for row in function(spark.range(5)).collect()] == [2, 3, 4]
+
+
+def test_a_source_has_its_own_time_and_chance(project: Make, spark: SparkSession) -> None:
+    text = """
+        import firnline as fl
+        from pyspark.sql import functions as F
+
+        chance = fl.Pipeline("chance", schedule="@daily", start="2026-01-01", end="2026-01-03")
+
+        @chance.source(keys=["id", "day"])
+        def drawn(epoch):
+            rows = epoch.spark.range(200).withColumn("day", F.lit(epoch.now))
+            return rows.withColumn("r", epoch.random("draw", "id"))
+
+        @chance.stage(keys=["id", "day"])
+        def ordered(drawn):
+            return drawn.orderBy("r")
+    """
+    made = project(chance=text)
+    run_epoch(made, spark, "chance", "2026-01-02")
+    found = rows(made, made.graph("chance"), "drawn")
+    draws = {day: [r for _, other, r in found if other == day] for day in {day for _, day, _ in found}}
+    assert sorted(str(day) for day in draws) == ["2026-01-02 00:00:00+00:00", "2026-01-03 00:00:00+00:00"]
+    first, second = draws.values()
+    assert first != second
+    assert all(0 <= r < 1 for r in first)
+    assert 0.4 < sum(first) / len(first) < 0.6
+    declared = made.declared("chance")
+    assert explain(made, declared, spark, "ordered").notes == (
+        "a sort without a limit says nothing about a set of rows, and is dropped",
+    )

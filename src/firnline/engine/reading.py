@@ -66,6 +66,16 @@ class SourceEpoch:
         lower, upper = (to_datetime(point) if schedule.timed else point for point in (epoch.lower, epoch.upper))
         return cls(session, schedule.label(epoch.lower), lower, upper, settings)
 
+    @property
+    def now(self) -> datetime | int:
+        """The time to use instead of the clock's: the epoch's end, the same whenever the epoch is computed."""
+        return self.upper
+
+    def random(self, name: str, *columns: str) -> Column:
+        """Numbers in [0, 1) to use instead of ``rand()``: the same for the same name, epoch and values of the columns."""
+        hashed = F.xxhash64(F.lit(name), F.lit(self.label), *(F.col(column) for column in columns))
+        return F.shiftrightunsigned(hashed, 11) / F.lit(2.0**53)
+
     def files(self, pattern: str, *, format: str, schema: str | StructType, optional: bool = False, **options: Any) -> DataFrame:
         """The records of the files that match a pattern.
 

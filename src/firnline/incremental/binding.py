@@ -72,7 +72,6 @@ class Binder:
         self._where: list[str | None] = [None]
         self._subqueries: dict[int, Relation] = {}
         self._outside: list[Bound] = []
-        self.notes: list[str] = []
 
     def bind(self, relation: Relation) -> Bound:
         """The relation in the algebra."""

@@ -14,6 +14,7 @@ from firnline.engine.call_sites import recorded
 from firnline.engine.frames import frame_of, relation_of
 from firnline.engine.queries import queried
 from firnline.errors import FirnlineError
+from firnline.incremental.algebra import Top, walk
 from firnline.incremental.arranging import Arranged, arranged
 from firnline.incremental.binding import ALWAYS, Binder
 from firnline.incremental.typing import Schema, Typing
@@ -95,4 +96,6 @@ def plan_of(
     typing = Typing({EPOCH_TIME: time, **{name: analyze(each) for name, each in relations.items()}}, analyze)
     steps = arranged(bound.node, collection.name, typing, is_kept=collection.refresh != "full")
     kept = {step.name: typing.schemas[step.name] for step in steps.arrangements}
-    return StagePlan(steps, tuple(field.id for field in bound.fields), kept, None, tuple(binder.notes))
+    is_top = any(isinstance(node, Top) for node in walk(bound.node))
+    notes = ("a sort without a limit says nothing about a set of rows, and is dropped",) if bound.order and not is_top else ()
+    return StagePlan(steps, tuple(field.id for field in bound.fields), kept, None, notes)
