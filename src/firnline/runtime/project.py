@@ -204,13 +204,16 @@ def _shape(collection: Collection) -> dict[str, str]:
 
 
 def _settled(query: str) -> str:
-    """A query without its layout and comments; as it stands if it is not understood."""
-    from firnline.incremental.sql_syntax import statement_of  # late: few need it, and it takes a while to load
+    """A query without its layout and comments; as it stands where it is not even SQL's words."""
+    import sqlglot  # late: few need it, and it takes a while to load
 
     try:
-        return statement_of(query).sql(dialect="spark", comments=False)
-    except FirnlineError:
+        tokens = sqlglot.tokenize(query, read="spark")
+    except sqlglot.errors.SqlglotError:
         return query
+    kept = ("STRING", "VAR", "IDENTIFIER")
+    names = [(token.token_type.name, token.text) for token in tokens]
+    return repr([(name, text if name in kept else text.upper()) for name, text in names])
 
 
 def _unloadable(name: str, error: BaseException, root: Path) -> FirnlineError:
