@@ -1,0 +1,78 @@
+"""Binding without Spark: what a plan hash sees and does not see, what is pruned, and how products become joins."""
+
+from __future__ import annotations
+
+from pyspark.sql.connect.proto import Expression, Relation
+
+from firnline.incremental.algebra import Filter, Input, Join, Node, walk
+from firnline.incremental.binding import Binder
+from firnline.incremental.canonical import plan_hash
+from firnline.incremental.pruning import pruned
+from firnline.incremental.relation import INNER, alias, call, column, filtered, integer, joined, project
+from firnline.incremental.scope import Bound
+
+INPUTS = {1: ("orders", ("id", "who", "amount")), 2: ("people", ("name", "city")), 3: ("cities", ("city_name", "size"))}
+
+
+def table(plan: int) -> Relation:
+    relation = Relation()
+    relation.common.plan_id = plan
+    relation.read.named_table.unparsed_identifier = "t"
+    return relation
+
+
+def bound(relation: Relation, skipped: int = 0) -> Bound:
+    binder = Binder(INPUTS, lambda _: [])
+    for _ in range(skipped):
+        binder.new("unused")
+    return binder.bind(relation)
+
+
+def large(least: int, name: str = "big") -> Relation:
+    return project(
+        filtered(table(1), call(">", column("amount"), integer(least))),
+        [column("who"), alias(call("*", column("AMOUNT"), integer(2)), name)],
+    )
+
+
+def test_a_plan_hash_sees_meaning_and_not_ids() -> None:
+    assert plan_hash(bound(large(5)).node) == plan_hash(bound(large(5), skipped=7).node)
+    assert plan_hash(bound(large(5)).node) == plan_hash(bound(large(5, "huge")).node)
+    assert plan_hash(bound(large(5)).node) != plan_hash(bound(large(6)).node)
+
+
+def test_only_needed_columns_are_read() -> None:
+    found = bound(large(5))
+    narrow = pruned(found.node, [found.fields[1].id])
+    assert [[of.name for of in node.columns] for node in walk(narrow) if isinstance(node, Input)] == [["amount"]]
+
+
+def test_products_under_a_filter_become_joins() -> None:
+    product = joined(joined(table(1), table(3), INNER, None), table(2), INNER, None)
+    conditions = call(
+        "and",
+        call("==", column("who"), column("name")),
+        call("and", call("==", column("city"), column("city_name")), call(">", column("size"), integer(9))),
+    )
+    node = bound(filtered(product, conditions)).node
+    assert isinstance(node, Join)
+    assert [len(each.keys) for each in walk(node) if isinstance(each, Join)] == [1, 1]
+    assert [collections(each) for each in walk(node) if isinstance(each, Filter)] == [["cities"]]
+
+
+def collections(node: Node) -> list[str]:
+    return [each.collection for each in walk(node) if isinstance(each, Input)]
+
+
+def test_subqueries_become_semi_joins() -> None:
+    inner = project(filtered(table(2), call("==", column("name"), column("who"))), [integer(1)])
+    inner.common.plan_id = 50
+    exists = Expression()
+    exists.subquery_expression.plan_id = 50
+    exists.subquery_expression.subquery_type = exists.subquery_expression.SUBQUERY_TYPE_EXISTS
+    relation = Relation()
+    relation.with_relations.root.CopyFrom(filtered(table(1), call("not", exists)))
+    relation.with_relations.references.append(inner)
+    node = bound(relation).node
+    assert isinstance(node, Join)
+    assert (node.kind, len(node.keys)) == ("anti", 1)
