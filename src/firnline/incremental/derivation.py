@@ -33,6 +33,7 @@ from firnline.incremental.relation import (
     joined,
     named,
     project,
+    small_integer,
     union,
 )
 from firnline.model.names import DIFF
@@ -179,7 +180,7 @@ class Derivation:
             before = union(before, project(changed.relation, [*ids, alias(integer(0), _OLD), alias(column(DIFF), _NEW)]))
         sums = [alias(call("sum", column(name)), name) for name in (_OLD, _NEW)]
         both = grouped(before, ids, sums)
-        stacked = call("stack", _int(2), _int(0), column(_OLD), _int(1), column(_NEW))
+        stacked = call("stack", small_integer(2), small_integer(0), column(_OLD), small_integer(1), column(_NEW))
         rows = filtered(project(both, [*ids, alias(stacked, SIDE, DIFF)]), call(">", column(DIFF), integer(0)))
         return expanded(rows, [*node.ids, SIDE])
 
@@ -198,10 +199,4 @@ def by_side(sides: Relation, columns: Sequence[Expression]) -> Relation:
 
 def of_side(sides: Relation, side: int) -> Relation:
     """The rows of one side."""
-    return filtered(sides, call("==", column(SIDE), _int(side)))
-
-
-def _int(value: int) -> Expression:
-    expression = Expression()
-    expression.literal.integer = value
-    return expression
+    return filtered(sides, call("==", column(SIDE), small_integer(side)))

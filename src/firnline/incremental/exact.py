@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from pyspark.sql.connect.proto import Expression
 
-from firnline.incremental.relation import call, cast, integer, text
+from firnline.incremental.relation import call, cast, double, integer, text
 
 _LOWEST = -160
 _DIGITS = 9
@@ -24,8 +24,8 @@ _BITS = 32
 
 def double_parts(value: Expression) -> tuple[list[Expression], Callable[[Sequence[Expression]], Expression]]:
     """The terms to add up for a double (digits, then NaNs and both infinities), and the double from their sums."""
-    is_finite = call("and", call("not", call("isnan", value)), call("<", call("abs", value), _double(float("inf"))))
-    finite = call("if", call("coalesce", is_finite, _false()), value, _double(0.0))
+    is_finite = call("and", call("not", call("isnan", value)), call("<", call("abs", value), double(float("inf"))))
+    finite = call("if", call("coalesce", is_finite, _false()), value, double(0.0))
     terms = [*_digits(finite)]
     specials = [call("isnan", value), _is(value, float("inf")), _is(value, float("-inf"))]
     terms += [call("if", call("coalesce", each, _false()), integer(1), integer(0)) for each in specials]
@@ -34,37 +34,31 @@ def double_parts(value: Expression) -> tuple[list[Expression], Callable[[Sequenc
 
 def _digits(value: Expression) -> list[Expression]:
     """Signed digits from the highest: d_k = round(v / u_k) - round(v / u_k+1) * 2^32, every step of which is exact in binary."""
-    top = _double(2.0 ** (_LOWEST + _BITS * _DIGITS))
+    top = double(2.0 ** (_LOWEST + _BITS * _DIGITS))
     too_large = call("raise_error", text("a sum of doubles met a value of 2^128 or more: cast it to decimal, or scale it"))
     bounded = call("if", call(">=", call("abs", value), top), cast(too_large, "double"), value)
     rounded = [call("rint", call("/", bounded, _unit(place))) for place in reversed(range(_DIGITS))]
-    shifted = [_double(0.0), *(call("*", each, _double(2.0**_BITS)) for each in rounded[:-1])]
+    shifted = [double(0.0), *(call("*", each, double(2.0**_BITS)) for each in rounded[:-1])]
     return [cast(call("-", one, other), "bigint") for one, other in zip(rounded, shifted, strict=True)]
 
 
 def _total(sums: Sequence[Expression]) -> Expression:
     digits, (nans, ups, downs) = sums[:_DIGITS], sums[_DIGITS:]
-    total = _double(0.0)
+    total = double(0.0)
     for place, digit in zip(reversed(range(_DIGITS)), digits, strict=True):
         total = call("+", total, call("*", cast(digit, "double"), _unit(place)))
     up, down = call(">", ups, integer(0)), call(">", downs, integer(0))
     is_nan = call("or", call(">", nans, integer(0)), call("and", up, down))
-    infinite = call("when", up, _double(float("inf")), down, _double(float("-inf")), total)
-    return call("if", is_nan, _double(float("nan")), infinite)
+    infinite = call("when", up, double(float("inf")), down, double(float("-inf")), total)
+    return call("if", is_nan, double(float("nan")), infinite)
 
 
 def _unit(place: int) -> Expression:
-    return _double(2.0 ** (_LOWEST + _BITS * place))
+    return double(2.0 ** (_LOWEST + _BITS * place))
 
 
 def _is(value: Expression, other: float) -> Expression:
-    return call("==", value, _double(other))
-
-
-def _double(value: float) -> Expression:
-    expression = Expression()
-    expression.literal.double = value
-    return expression
+    return call("==", value, double(other))
 
 
 def _false() -> Expression:

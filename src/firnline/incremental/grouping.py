@@ -17,7 +17,7 @@ from pyspark.sql.connect.proto import Expression, Relation
 from firnline.incremental import functions
 from firnline.incremental.algebra import Aggregate, Column, Output, Union
 from firnline.incremental.expressions import function, references, rewritten
-from firnline.incremental.relation import call, cast, integer
+from firnline.incremental.relation import call, cast, integer, null
 from firnline.incremental.scope import Bound, Field, reference
 
 if TYPE_CHECKING:
@@ -108,10 +108,8 @@ def _part(
     groups = grouped(binder, source, chosen, columns)
     outputs = []
     for field, kind in zip(keys, kinds, strict=True):
-        nothing = Expression()
-        nothing.literal.null.null.SetInParent()
         new = binder.new(field.name)
-        value = reference(field.id) if field.id in ids else cast(nothing, kind)
+        value = reference(field.id) if field.id in ids else cast(null(), kind)
         outputs.append((Output((new,), value), (Field(new.id, new.name),)))
     for each in columns:
         found = each.columns[0]

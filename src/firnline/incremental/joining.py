@@ -15,7 +15,7 @@ from pyspark.sql.connect.proto import Join as JoinProto
 
 from firnline.incremental.algebra import Column, Join, JoinKind, Output, Union
 from firnline.incremental.expressions import function, references
-from firnline.incremental.relation import all_of, call, cast
+from firnline.incremental.relation import all_of, call, cast, null
 from firnline.incremental.scope import Bound, Field, Made, reference
 
 if TYPE_CHECKING:
@@ -132,9 +132,7 @@ def _full(
 def _nulls(binder: Binder, side: Bound, kinds: Sequence[str]) -> Iterator[Made]:
     for field, kind in zip(side.fields, kinds, strict=True):
         made = binder.new(field.name)
-        nothing = Expression()
-        nothing.literal.null.null.SetInParent()
-        yield Output((made,), cast(nothing, kind)), (replace(field, id=made.id),)
+        yield Output((made,), cast(null(), kind)), (replace(field, id=made.id),)
 
 
 def _copies(binder: Binder, side: Bound) -> Iterator[Made]:

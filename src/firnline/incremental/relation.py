@@ -32,6 +32,27 @@ def integer(value: int) -> Expression:
     return expression
 
 
+def small_integer(value: int) -> Expression:
+    """An int literal."""
+    expression = Expression()
+    expression.literal.integer = value
+    return expression
+
+
+def double(value: float) -> Expression:
+    """A double literal."""
+    expression = Expression()
+    expression.literal.double = value
+    return expression
+
+
+def null() -> Expression:
+    """The null literal, of no type yet."""
+    expression = Expression()
+    expression.literal.null.null.SetInParent()
+    return expression
+
+
 def text(value: str) -> Expression:
     """A string literal."""
     expression = Expression()

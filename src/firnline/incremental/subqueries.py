@@ -17,7 +17,7 @@ from firnline.incremental.algebra import Aggregate, Filter, Input, Join, Map, No
 from firnline.incremental.expressions import function, plain, references, rewritten, walk
 from firnline.incremental.joining import conjuncts, joined
 from firnline.incremental.ordering import ordered
-from firnline.incremental.relation import all_of, call, column, integer
+from firnline.incremental.relation import all_of, call, column, integer, null
 from firnline.incremental.scope import Bound, Field, reference
 from firnline.model.names import EPOCH_TIME
 
@@ -98,7 +98,7 @@ def _matched(binder: Binder, source: Bound, expression: Expression, *, is_not: b
     if len(values) == 1 and not pulled.conditions:
         return _not_in(binder, source, right, values[0], equal[0], inner.fields[0])
     # A comparison with null is neither true nor false: then a row is not known to be absent, and goes.
-    unknown = [call("coalesce", each, call("isNull", _null())) for each in equal]
+    unknown = [call("coalesce", each, call("isNull", null())) for each in equal]
     return joined(binder, source, right, "anti", [*pulled.conditions, *unknown])
 
 
@@ -158,7 +158,7 @@ def _of_nothing(node: Node, value: str) -> Expression | None:
         below = {of: _of_nothing(node.input, of) for of in references(expression)}
         if all(each is None for each in below.values()) and plain(expression):
             return None
-        return rewritten(expression, lambda each: below.get(plain(each) or "", each) or _null() if plain(each) in below else each)
+        return rewritten(expression, lambda each: below.get(plain(each) or "", each) or null() if plain(each) in below else each)
     if not isinstance(node, Aggregate):
         return None
     expression = next(each.expression for each in node.aggregates if each.columns[0].id == value)
@@ -169,7 +169,7 @@ def _of_nothing(node: Node, value: str) -> Expression | None:
     def settled(each: Expression) -> Expression:
         if function(each) in ("count", "count_if"):
             return integer(0)
-        return _null() if function(each) in functions.AGGREGATES else each
+        return null() if function(each) in functions.AGGREGATES else each
 
     return rewritten(expression, settled)
 
@@ -251,9 +251,3 @@ def _free(node: Node) -> bool:
             read = {of for each in node.aggregates for of in references(each.expression)}
     known = {of for below in node.inputs for of in below.ids}
     return bool(read - known) or any(_free(below) for below in node.inputs)
-
-
-def _null() -> Expression:
-    expression = Expression()
-    expression.literal.null.null.SetInParent()
-    return expression

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark.sql.connect.proto import Expression, Relation
+from pyspark.sql.connect.proto import Relation
 
 from firnline.incremental.algebra import Aggregate, Column, Output, SetKind, SetOperation, Union
-from firnline.incremental.relation import cast
+from firnline.incremental.relation import cast, null
 from firnline.incremental.scope import Bound, Field, Made, reference
 
 if TYPE_CHECKING:
@@ -68,12 +68,6 @@ def _typed(
             outputs.append((Output((Column(field.id, field.name),), reference(field.id)), (field,)))
             continue
         made = binder.new(name)
-        value = reference(field.id) if field is not None else _null()
+        value = reference(field.id) if field is not None else null()
         outputs.append((Output((made,), cast(value, kind)), (replace(field, id=made.id) if field else Field(made.id, name),)))
     return binder.mapped(replace(side, order=()), outputs)
-
-
-def _null() -> Expression:
-    expression = Expression()
-    expression.literal.null.null.SetInParent()
-    return expression

@@ -10,7 +10,7 @@ from pyspark.sql.connect.proto import Expression, Relation
 
 from firnline.incremental.algebra import Accumulate
 from firnline.incremental.derivation import SIDE, Derivation, Keys, Moment, Rows, Rule, by_side
-from firnline.incremental.relation import alias, call, cast, column, filtered, grouped, integer, project, union
+from firnline.incremental.relation import alias, call, cast, column, filtered, grouped, integer, project, small_integer, union
 from firnline.model.names import DIFF
 
 
@@ -60,9 +60,9 @@ def _delta(node: Accumulate, derivation: Derivation) -> Rows | None:
     both = grouped(
         union(kept, coming), keys, [alias(_total(column(side + name), kind), side + name) for side, name, kind in ends]
     )
-    stacked = [_int(2)]
+    stacked = [small_integer(2)]
     for number, side in enumerate(("_old_", "_new_")):
-        stacked += [_int(number), *(column(side + name) for name, _ in sums)]
+        stacked += [small_integer(number), *(column(side + name) for name, _ in sums)]
     rows = project(both, [*keys, alias(call("stack", *stacked), SIDE, *(name for name, _ in sums))])
     if node.keys:
         rows = filtered(rows, call(">", column(node.count), integer(0)))
@@ -77,12 +77,6 @@ def _state(node: Accumulate, derivation: Derivation, moment: Moment, only: Keys 
         rows = filtered(rows, call(">", column(node.count), integer(0)))
     found = Rows(project(rows, [*map(column, node.ids), alias(integer(1), DIFF)]), is_positive=True, is_unit=True)
     return found if only is None or only.is_within(keys) else derivation.restricted(found, only)
-
-
-def _int(value: int) -> Expression:
-    expression = Expression()
-    expression.literal.integer = value
-    return expression
 
 
 RULE = Rule(
