@@ -2,7 +2,8 @@
 
 from firnline.errors import FirnlineError
 from firnline.model.declaration import Pipeline
+from firnline.runtime.iterate import iterate
 from firnline.runtime.logical_time import epoch_time
 from firnline.runtime.read import read
 
-__all__ = ["FirnlineError", "Pipeline", "epoch_time", "read"]
+__all__ = ["FirnlineError", "Pipeline", "epoch_time", "iterate", "read"]

@@ -59,6 +59,7 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "WRONG_COLUMNS": Code("Return the columns the collection was created with, its keys among them."),
         "PLACEMENT_CHANGED": Code("Put partition_by and parts back to what they were: the rows of a log stay in their parts."),
         "UNSUPPORTED_TYPE": Code("Cast the column to a type that Iceberg v2 can keep."),
+        "NOT_CONVERGED": Code("Make the step reach a fixpoint (bound what it adds), or raise most=... of iterate()."),
         "KEY_NOT_UNIQUE": Code("Make the keys identify each row, or choose other keys."),
         "NEGATIVE_WEIGHT": Code("Remove only rows that are there: a removed row must equal the stored one in every column."),
         "ENGINE_LOST": Code("Nothing: Spark's driver died; a retry goes on from the log.", retryable=True),

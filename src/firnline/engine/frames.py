@@ -46,6 +46,16 @@ def relation_of(frame: DataFrame) -> Relation:
     return root
 
 
+def aliased(frame: DataFrame, alias: str) -> DataFrame:
+    """The same rows as a relation of its own, under an alias."""
+    relation = Relation()
+    relation.subquery_alias.input.CopyFrom(relation_of(frame))
+    relation.subquery_alias.alias = alias
+    session = frame.sparkSession
+    assert isinstance(session, SparkSession)
+    return frame_of(session, relation)
+
+
 def table_name(pipeline: str, collection: str) -> str:
     """The quoted name of a log in Spark's catalog."""
     return quoted(CATALOG, pipeline, collection)

@@ -166,6 +166,20 @@ class Top(Node):
     offset: int
 
 
+ITERATION = "iteration"
+"""The column of a recursion's arrangement that says in which iteration a row came or went."""
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate(Node):
+    """The fixpoint of a step that begins with a seed; ``variable`` names the step's own input, a collection of the iteration."""
+
+    seed: Node
+    step: Node
+    variable: str
+    most: int
+
+
 @dataclass(frozen=True, eq=False)
 class GroupMap(Node):
     """A Python function of whole groups."""
@@ -196,6 +210,24 @@ def changed(node: N, **values: Any) -> N:
 def is_scan(node: Node) -> bool:
     """Whether rows are read from a log rather than computed."""
     return isinstance(node, Input) or (isinstance(node, Map | Filter) and is_scan(node.input))
+
+
+def expressions_of(node: Node) -> list[Expression]:
+    """The expressions that a node itself computes."""
+    match node:
+        case Map() | Window():
+            return [each.expression for each in node.outputs]
+        case Filter():
+            return [node.condition]
+        case Join():
+            return [node.condition] if node.condition else []
+        case Aggregate():
+            return [each.expression for each in node.aggregates]
+        case Accumulate():
+            return [each.expression for each, _ in node.sums]
+        case Top():
+            return list(node.order)
+    return []
 
 
 def walk(node: Node) -> Iterator[Node]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields, replace
 
 from pyspark.sql.connect.proto import Expression
 
+from firnline.errors import FirnlineError
 from firnline.incremental import functions
 from firnline.incremental.accumulators import ONE, Part, Parts, is_linear, parts, total
 from firnline.incremental.algebra import (
@@ -25,6 +26,7 @@ from firnline.incremental.algebra import (
     Filter,
     GroupMap,
     Input,
+    Iterate,
     Join,
     Map,
     Node,
@@ -35,13 +37,16 @@ from firnline.incremental.algebra import (
     Verbatim,
     Window,
     changed,
+    expressions_of,
     is_scan,
 )
+from firnline.incremental.algebra import walk as nodes_of
 from firnline.incremental.canonical import plan_hash
-from firnline.incremental.expressions import function, plain, rewritten, walk
+from firnline.incremental.expressions import function, identity, plain, rewritten, walk
 from firnline.incremental.pruning import pruned
-from firnline.incremental.relation import column
+from firnline.incremental.relation import call, cast, column, integer
 from firnline.incremental.rules.map import passed
+from firnline.incremental.settling import settled
 from firnline.incremental.typing import Typing
 
 
@@ -64,16 +69,19 @@ class Arranged:
 
 def arranged(root: Node, name: str, typing: Typing, *, is_kept: bool = True) -> Arranged:
     """The plan in steps; ``name`` begins the names of its arrangements. With ``is_kept`` false nothing is kept."""
-    arranger = _Arranger(name, typing, is_kept=is_kept)
+    for each in nodes_of(root):
+        if isinstance(each, Iterate):
+            typing.loop(each)
+    arranger = _Arranger(name, typing, is_kept=is_kept, has_maps=_may_have_maps(root))
     found = arranger.rebuilt(pruned(root, root.ids))
     steps = tuple(replace(each, node=pruned(each.node, each.node.ids)) for each in arranger.arrangements)
     return Arranged(steps, pruned(found, root.ids))
 
 
 class _Arranger:
-    def __init__(self, name: str, typing: Typing, *, is_kept: bool) -> None:
+    def __init__(self, name: str, typing: Typing, *, is_kept: bool, has_maps: bool) -> None:
         self.arrangements: list[Arrangement] = []
-        self._name, self._typing, self._is_kept = name, typing, is_kept
+        self._name, self._typing, self._is_kept, self._has_maps = name, typing, is_kept, has_maps
         self._numbers = itertools.count()
         self._done: dict[int, Node] = {}
         self._kept: dict[int, Node] = {}
@@ -84,13 +92,29 @@ class _Arranger:
         if id(node) not in self._done:
             self._alive.append(node)
             inputs = {
-                each.name: self.rebuilt(value) for each in fields(node) if isinstance(value := getattr(node, each.name), Node)
+                each.name: self._rebuilt(node, value)
+                for each in fields(node)
+                if isinstance(value := getattr(node, each.name), Node)
             }
             found = changed(node, **inputs) if any(value is not getattr(node, name) for name, value in inputs.items()) else node
             if isinstance(found, Aggregate):
                 found = self._aggregate(found)
+            elif isinstance(found, Window):
+                found = changed(found, outputs=tuple(self._exact(each, found.input) for each in found.outputs))
+            elif isinstance(found, Iterate):
+                found = self._keep(found)
+            if self._has_maps:
+                self._check(found)
             self._done[id(node)] = self._with_kept_inputs(found) if self._is_kept else found
         return self._done[id(node)]
+
+    def _rebuilt(self, node: Node, below: Node) -> Node:
+        """An input of a node; inside of a recursion's step nothing is kept, as it would be another thing in every iteration."""
+        before = self._is_kept
+        self._is_kept = before and not (isinstance(node, Iterate) and below is node.step)
+        found = self.rebuilt(below)
+        self._is_kept = before
+        return found
 
     def _with_kept_inputs(self, node: Node) -> Node:
         for name, columns in needs(node).items():
@@ -114,11 +138,33 @@ class _Arranger:
             self._kept[number] = Input(columns, node.where, name)
         return self._kept[number]
 
+    def _check(self, node: Node) -> None:
+        """Refuse what is compared by rows that Spark cannot compare: a map's null becomes a zero where it groups by maps."""
+        for name in needs(node):
+            below = getattr(node, name)
+            for of, kind in zip(below.columns, self._typing.kinds(below, [column(of) for of in below.ids]), strict=True):
+                if "map<" in kind:
+                    raise FirnlineError("UNSUPPORTED_TYPE", f"rows are compared by the column {of.name!r}, which holds a map")
+
+    def _exact(self, output: Output, source: Node) -> Output:
+        """Sums of doubles over a window, as sums that do not depend on the order of rows."""
+
+        def exact(expression: Expression) -> Expression:
+            window = expression.window
+            if expression.WhichOneof("expr_type") != "window" or function(window.window_function) not in ("sum", "avg", "mean"):
+                return expression
+            kinds = self._typing.kinds(source, list(window.window_function.unresolved_function.arguments))
+            found = parts(window.window_function, kinds) if kinds[0] in ("float", "double") else None
+            return found.finish([_over(part, expression) for part in found.parts]) if found else expression
+
+        return replace(output, expression=rewritten(output.expression, exact))
+
     def _new(self, name: str) -> Column:
         return Column(f"a{next(self._numbers)}", name)
 
     def _aggregate(self, node: Aggregate) -> Node:
         """Sums that are kept, if all aggregates add up; else the same with sums that do not depend on the order of rows."""
+        node = changed(node, aggregates=tuple(_settled(each) for each in node.aggregates))
         calls = [each for output in node.aggregates for each in walk(output.expression) if function(each) in functions.AGGREGATES]
         if not calls:
             return node
@@ -126,13 +172,13 @@ class _Arranger:
         for each in calls:
             for argument in each.unresolved_function.arguments if is_linear(each) else ():
                 if plain(argument) is None and argument.WhichOneof("expr_type") != "literal":
-                    arguments.setdefault(argument.SerializeToString(deterministic=True), (argument, self._new("argument")))
+                    arguments.setdefault(identity(argument), (argument, self._new("argument")))
         node = changed(node, input=_widened(node.input, list(arguments.values())))
         collected: dict[bytes, tuple[Part, Column]] = {}
         is_kept = self._is_kept
 
         def summed(part: Part) -> Column:
-            key = part.term.SerializeToString(deterministic=True) + part.kind.encode()
+            key = identity(part.term) + part.kind.encode()
             return collected.setdefault(key, (part, self._new(part.label)))[1]
 
         def added_up(expression: Expression) -> Expression:
@@ -159,7 +205,7 @@ class _Arranger:
         copy = Expression()
         copy.CopyFrom(expression)
         for argument in copy.unresolved_function.arguments:
-            made = arguments.get(argument.SerializeToString(deterministic=True))
+            made = arguments.get(identity(argument))
             if made:
                 argument.CopyFrom(column(made[1].id))
         return parts(copy, self._typing.kinds(source, list(copy.unresolved_function.arguments)))
@@ -174,6 +220,31 @@ class _Arranger:
         kept = self._keep(Accumulate(columns, node.where, node.input, node.keys, sums, count.id, ""))
         passed_on = tuple(Output((each,), column(each.id)) for each in node.columns if each.id in node.keys)
         return Map(node.columns, node.where, kept, (*passed_on, *outputs))
+
+
+def _may_have_maps(root: Node) -> bool:
+    """Whether some value may be a map: no collection holds one, so something must make it."""
+    for node in nodes_of(root):
+        if isinstance(node, GroupMap | CoGroupMap | Constant) or (isinstance(node, Verbatim) and node.is_opaque):
+            return True
+        for each in (found for expression in expressions_of(node) for found in walk(expression)):
+            name, kind = function(each) or "", each.WhichOneof("expr_type")
+            is_cast_to_one = kind == "cast" and "map" in str(each.cast)
+            if "map" in name or name.startswith("from_") or kind == "common_inline_user_defined_function" or is_cast_to_one:
+                return True
+    return False
+
+
+def _settled(output: Output) -> Output:
+    return replace(output, expression=rewritten(output.expression, settled))
+
+
+def _over(part: Part, window: Expression) -> Expression:
+    """The total of a part over the same window."""
+    copy = Expression()
+    copy.CopyFrom(window)
+    copy.window.window_function.CopyFrom(call("sum", part.term))
+    return call("coalesce", copy, cast(integer(0), part.kind))
 
 
 def _stored(columns: Sequence[Column]) -> tuple[Column, ...]:

@@ -35,8 +35,10 @@ from firnline.incremental.expressions import function, inner, place, plain, refe
 from firnline.incremental.grouping import aggregate, grouped
 from firnline.incremental.joining import join
 from firnline.incremental.ordering import ordered
+from firnline.incremental.recursing import MARK, recursion
 from firnline.incremental.relation import call, cast, column, integer
 from firnline.incremental.scope import Bound, Field, Made, reference, resolved, split
+from firnline.incremental.settling import SETTLED
 from firnline.incremental.sql_expression import parsed
 from firnline.incremental.subqueries import filtered, has_subquery, is_time, valued
 from firnline.incremental.typing import Analyze
@@ -71,6 +73,7 @@ class Binder:
         self._plans: dict[int, list[Bound]] = {}
         self._where: list[str | None] = [None]
         self._subqueries: dict[int, Relation] = {}
+        self.loops: dict[int, Bound] = {}
         self._outside: list[Bound] = []
 
     def bind(self, relation: Relation) -> Bound:
@@ -79,6 +82,8 @@ class Binder:
             plan = relation.common.plan_id if relation.common.HasField("plan_id") else None
             if plan is not None and plan in self._inputs:
                 bound = self._input(*self._inputs[plan])
+            elif plan is not None and plan in self.loops:
+                bound = self._loop(self.loops[plan])
             else:
                 kind = relation.WhichOneof("rel_type") or "nothing"
                 method = getattr(self, f"_{kind}", None)
@@ -144,7 +149,8 @@ class Binder:
                 self._spread(expression, scopes)
             for below in list(inner(expression)):
                 below.CopyFrom(self._bound(below, scopes, is_sorted=function(expression) in functions.SORTED))
-            expression.ClearField("common")
+            if kind == "window" and function(expression.window.window_function) in SETTLED:
+                raise self.refusal("UNSUPPORTED_EXPRESSION", f"{function(expression.window.window_function)}() over a window")
             return expression
 
     def _check(self, expression: Expression, *, is_sorted: bool) -> None:
@@ -387,7 +393,16 @@ class Binder:
         """Some of the columns, in a given order."""
         return self.mapped(source, self._with_kept(fields, source))
 
+    def _loop(self, variable: Bound) -> Bound:
+        """The rows of a recursion's iteration, each time under new ids."""
+        assert isinstance(variable.node, Input)
+        columns = tuple(self.new(each.name) for each in variable.node.columns)
+        fields = tuple(Field(of.id, field.name) for of, field in zip(columns, variable.fields, strict=True))
+        return Bound(Input(columns, self.where, variable.node.collection), fields)
+
     def _subquery_alias(self, relation: Relation) -> Bound:
+        if relation.subquery_alias.alias.startswith(MARK):
+            return recursion(self, relation)
         return self.bind(relation.subquery_alias.input).aliased(relation.subquery_alias.alias)
 
     def _hint(self, relation: Relation) -> Bound:

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from pyspark.sql.connect.proto import Expression
 
 from firnline.incremental.algebra import Column, Input, Node, Output, walk
-from firnline.incremental.expressions import rewritten
+from firnline.incremental.expressions import identity, rewritten
 from firnline.incremental.scope import reference, split
 
 
@@ -46,7 +46,7 @@ def _said(value: Any, numbers: dict[str, str], nodes: dict[int, int]) -> Iterato
         case Node():
             yield str(nodes[id(value)]).encode()
         case Expression():
-            yield rewritten(value, lambda found: _renumbered(found, numbers)).SerializeToString(deterministic=True)
+            yield identity(rewritten(value, lambda found: _renumbered(found, numbers)))
         case Message():
             yield value.SerializeToString(deterministic=True)
         case Output():

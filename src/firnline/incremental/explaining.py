@@ -19,6 +19,7 @@ from firnline.incremental.algebra import (
     Filter,
     GroupMap,
     Input,
+    Iterate,
     Join,
     Map,
     Node,
@@ -28,11 +29,13 @@ from firnline.incremental.algebra import (
     Union,
     Verbatim,
     Window,
+    expressions_of,
     walk,
 )
 from firnline.incremental.arranging import Arranged, needs
 from firnline.incremental.expressions import references
 from firnline.incremental.expressions import walk as walk_expression
+from firnline.incremental.recursing import MARK
 from firnline.incremental.rules import RULES
 from firnline.incremental.rules.map import passed
 from firnline.incremental.words import said
@@ -111,6 +114,8 @@ def _operator(node: Node, names: Mapping[str, str]) -> str:
             return f"first {node.limit if node.limit is not None else 'rows'} by {order}"
         case GroupMap() | CoGroupMap():
             return "Python function of groups"
+        case Iterate():
+            return "recursion: the first rows, and the step from one iteration to the next"
     return type(node).__name__.lower()
 
 
@@ -146,6 +151,8 @@ def _origins(node: Node, known: Mapping[str, set[str]], kept: Mapping[str, Mappi
         case Input():
             if node.collection in kept:
                 return {of.id: of_all({kept[node.collection][of.name]}) for of in node.columns}
+            if node.collection.startswith(MARK):
+                return {}
             return {of.id: {f"{node.collection}.{of.name}"} for of in node.columns}
         case Map() | Window():
             return of_outputs(node.outputs)
@@ -153,6 +160,8 @@ def _origins(node: Node, known: Mapping[str, set[str]], kept: Mapping[str, Mappi
             return of_outputs(node.aggregates)
         case Accumulate():
             return of_outputs([each for each, _ in node.sums])
+        case Iterate():
+            return {of: of_all({one, other}) for of, one, other in zip(node.ids, node.seed.ids, node.step.ids, strict=True)}
         case Union() | SetOperation():
             sides = zip(node.ids, node.left.ids, node.right.ids, strict=True)
             return {of: of_all({one, other}) for of, one, other in sides}
@@ -168,13 +177,9 @@ def classified(plan: Arranged) -> tuple[Class, str]:
         for node in walk(root):
             if isinstance(node, GroupMap | CoGroupMap) or (isinstance(node, Verbatim) and node.is_opaque):
                 return "deterministic", "it calls Python functions of whole groups or batches, which are taken at their word"
-            if isinstance(node, Map | Filter | Window) and any(map(_is_python, _expressions(node))):
+            if any(map(_is_python, expressions_of(node))):
                 return "deterministic", "it calls Python functions, which are taken at their word"
     return "repeatable", "every function in it is a function of its arguments, and sums do not depend on the order of rows"
-
-
-def _expressions(node: Map | Filter | Window) -> list[Expression]:
-    return [node.condition] if isinstance(node, Filter) else [each.expression for each in node.outputs]
 
 
 def _is_python(expression: Expression) -> bool:

@@ -69,6 +69,16 @@ def function(expression: Expression) -> str | None:
     return None
 
 
+def identity(expression: Expression) -> bytes:
+    """What an expression says, wherever it was written."""
+    return bytes(rewritten(expression, _unplaced).SerializeToString(deterministic=True))
+
+
+def _unplaced(expression: Expression) -> Expression:
+    expression.ClearField("common")
+    return expression
+
+
 def place(message: Message) -> str | None:
     """The user's call site, file:line, of an expression."""
     return str(message.common.origin.python_origin.call_site) or None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql.connect.proto import Expression, Relation
 
-from firnline.incremental.algebra import Node
+from firnline.incremental.algebra import ITERATION, Iterate, Node
 from firnline.incremental.derivation import Derivation, Moment, Rows
 from firnline.incremental.relation import alias, column, project
 from firnline.incremental.rules import RULES
@@ -34,7 +34,15 @@ class Typing:
 
     def keep(self, name: str, node: Node, names: Sequence[str]) -> None:
         """Make an arrangement known that keeps a node's rows."""
-        self.schemas[name] = list(zip(names, self.kinds(node, [column(of) for of in node.ids]), strict=True))
+        kinds = self.kinds(node, [column(of) for of in node.ids])
+        self.schemas[name] = list(zip(names, kinds, strict=True))
+        if isinstance(node, Iterate):
+            self.schemas[name] = [*self.schemas[name], (ITERATION, "int")]
+
+    def loop(self, node: Iterate) -> None:
+        """Make the input of a recursion's step known."""
+        kinds = self.kinds(node.seed, [column(of) for of in node.seed.ids])
+        self.schemas[node.variable] = [(f"v{number}", kind) for number, kind in enumerate(kinds)]
 
 
 class _Empty:

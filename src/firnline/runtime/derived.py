@@ -21,15 +21,17 @@ from firnline.engine.leaves import Leaf, LogLeaves
 from firnline.engine.sharing import shared
 from firnline.errors import FirnlineError
 from firnline.incremental import algebra
-from firnline.incremental.algebra import Accumulate, Node, walk
+from firnline.incremental.algebra import ITERATION, Accumulate, Iterate, Node, walk
 from firnline.incremental.arranging import Arrangement
-from firnline.incremental.derivation import Derivation
+from firnline.incremental.derivation import Derivation, Leaves
 from firnline.incremental.full import difference
-from firnline.incremental.relation import consolidated, named_as
+from firnline.incremental.relation import call, column, consolidated, filtered, integer, named, named_as, negated, project, union
 from firnline.incremental.rules import RULES
+from firnline.incremental.uniqueness import is_unique
 from firnline.model.description import Verdict
-from firnline.model.names import DIFF, EPOCH_TIME
+from firnline.model.names import DIFF, EPOCH, is_reserved
 from firnline.runtime.evaluation import in_order
+from firnline.runtime.recursion import Iterations, Recursion
 from firnline.runtime.stage_plan import StagePlan
 from firnline.runtime.writing import Destination, Placement, Staged
 from firnline.tables.log import Log
@@ -57,11 +59,22 @@ class Derived:
         names = self.destination.names
         if self.plan.steps is None:
             rows = relation_of(in_order(self.frame, names))
-            return self._stage(self.destination, self._difference(rows, self.destination, names), generation)
+            delta = self._difference(rows, self.destination, names)
+            return self.destination.stage(delta, self.run.epoch, generation, self.run.attempt)
         are_changes = [self._kept(step) for step in self.plan.steps.arrangements]
         is_continued = all(are_changes) and self._is_continued()
         ids = dict(zip(self.frame.columns, self.plan.ids, strict=True))
-        return self._computed(self.plan.steps.root, self.destination, [ids[name] for name in names], generation, is_continued)
+        root = self.plan.steps.root
+        is_proven = is_unique(root, [ids[key] for key in self.run.collection.keys], self._known_keys())
+        return self._computed(
+            root, self.destination, [ids[name] for name in names], generation, is_continued, is_proven=is_proven
+        )
+
+    def _known_keys(self) -> dict[str, tuple[str, ...]]:
+        """What identifies the rows of every collection that the plan reads."""
+        assert self.plan.steps is not None
+        kept = {step.name: _keys(step) for step in self.plan.steps.arrangements if isinstance(step.node, Accumulate)}
+        return {**{each.name: each.keys for each in self.run.declared.graph.collections}, **kept}
 
     def _is_continued(self) -> bool:
         head = self.destination.head
@@ -77,7 +90,6 @@ class Derived:
 
     def _advance(self, step: Arrangement) -> None:
         began = time.monotonic()
-        names = [column.name for column in step.columns]
         schema = StructType.fromDDL(", ".join(f"{name} {kind}" for name, kind in self.plan.schemas[step.name]))
         assert isinstance(schema, StructType)
         keys = _keys(step)
@@ -85,10 +97,13 @@ class Derived:
         destination = self.run.destination(step.name, schema, placement)
         generation = destination.head.description.generation
         is_continued = destination.head.snapshot is not None and destination.head.description.upper == self.run.epoch.lower
-        by_name = {column.name: column.id for column in step.columns}
-        assert destination.names == names
-        ids = [by_name[name] for name in destination.names]
-        staged = self._computed(step.node, destination, ids, generation, is_continued, suffix=step.name[-4:])
+        suffix = step.name[-4:]
+        if isinstance(step.node, Iterate):
+            staged = self._recursed(step.node, destination, generation, is_continued, suffix)
+        else:
+            by_name = {column.name: column.id for column in step.columns}
+            ids = [by_name[name] for name in destination.names]
+            staged = self._computed(step.node, destination, ids, generation, is_continued, suffix)
         if isinstance(staged, Verdict):
             if staged is not Verdict.TAKEN:
                 raise FirnlineError("GENERATION_CHANGED", f"{step.name!r} moved while its epoch was computed")
@@ -104,18 +119,21 @@ class Derived:
         return {name: Input(head.description.generation, upper, head.snapshot) for name, head in heads if head}
 
     def _computed(
-        self, node: Node, destination: Destination, ids: list[str], generation: int, is_continued: bool, suffix: str = ""
+        self,
+        node: Node,
+        destination: Destination,
+        ids: list[str],
+        generation: int,
+        is_continued: bool,
+        suffix: str = "",
+        *,
+        is_proven: bool = False,
     ) -> Staged | Verdict:
         """The rows of a node, from what changed or from all there is, staged in its log."""
         names = destination.names
         leaves = self._leaves(node)
-        is_small = sum(leaf.changes for leaf in leaves.values()) <= _MOST_BROADCAST
-        derivation = Derivation(
-            LogLeaves(self.run.declared.graph.name, self.run.epoch, leaves, is_timed=self.run.declared.graph.schedule.timed),
-            RULES,
-            is_small=is_small and is_continued,
-            prefix=f"firnline_{self.run.attempt[:12]}{suffix}",
-        )
+        is_small = _is_small(leaves) and is_continued
+        derivation = Derivation(self._logs(leaves), RULES, is_small=is_small, prefix=self._prefix(suffix))
         if is_continued:
             change = derivation.delta(node)
             if change is None:
@@ -125,10 +143,44 @@ class Derived:
             rows = derivation.unit(derivation.state(node, "new"), node.ids)
             relation = self._difference(named_as(rows.relation, ids, names), destination, names)
         with shared(self.run.session, derivation.shared):
-            return self._stage(destination, relation, generation, suffix)
+            return destination.stage(relation, self.run.epoch, generation, self.run.attempt + suffix, is_proven=is_proven)
 
-    def _stage(self, destination: Destination, delta: Relation, generation: int, suffix: str = "") -> Staged | Verdict:
-        return destination.stage(delta, self.run.epoch, generation, self.run.attempt + suffix)
+    def _recursed(
+        self, node: Iterate, destination: Destination, generation: int, is_continued: bool, suffix: str
+    ) -> Staged | Verdict:
+        """The differences between a recursion's iterations, staged in its log."""
+        leaves = self._leaves(node)
+        is_small = _is_small(leaves) and is_continued
+        names = destination.names
+        made = [*(f"v{number}" for number in range(len(names) - 1)), ITERATION]
+
+        def derivation(given: Leaves, prefix: str) -> Derivation:
+            return Derivation(given, RULES, is_small=is_small, prefix=prefix)
+
+        with Recursion(self.run.session, node, derivation, self._logs(leaves), self._prefix(suffix)) as recursion:
+            if is_continued:
+                stored = Iterations(self.run.session, destination.table, destination.head.snapshot, names[:-1])
+                change = recursion.change(stored.before, stored.last())
+                if change is None:
+                    return Staged(None, self.run.attempt + suffix, {})
+                relation = consolidated(named_as(change, [*made, DIFF], [*names, DIFF]), names)
+            else:
+                whole = named_as(recursion.whole(), [*made, DIFF], [*names, DIFF])
+                relation = consolidated(union(whole, negated(self._stored(destination), names)), names)
+            return destination.stage(relation, self.run.epoch, generation, self.run.attempt + suffix)
+
+    def _stored(self, destination: Destination) -> Relation:
+        """The weighted rows of a log before the epoch."""
+        rows = named(destination.table, {} if (snapshot := destination.head.snapshot) is None else {"versionAsOf": str(snapshot)})
+        before = filtered(rows, call("<", column(EPOCH), integer(self.run.epoch.lower)))
+        return project(before, map(column, (*destination.names, DIFF)))
+
+    def _logs(self, leaves: Mapping[str, Leaf]) -> LogLeaves:
+        graph = self.run.declared.graph
+        return LogLeaves(graph.name, self.run.epoch, leaves, is_timed=graph.schedule.timed)
+
+    def _prefix(self, suffix: str) -> str:
+        return f"firnline_{self.run.attempt[:12]}{suffix}"
 
     def _difference(self, rows: Relation, destination: Destination, names: list[str]) -> Relation:
         """What leads from the log to these rows."""
@@ -139,7 +191,8 @@ class Derived:
         return difference(rows, relation_of(before), names)
 
     def _leaves(self, node: Node) -> dict[str, Leaf]:
-        names = {each.collection for each in walk(node) if isinstance(each, algebra.Input)} - {EPOCH_TIME}
+        inputs = {each.collection for each in walk(node) if isinstance(each, algebra.Input)}
+        names = {name for name in inputs if not is_reserved(name)}  # neither logical time nor a recursion's own input
         if isinstance(node, Accumulate):
             names.add(node.arrangement)
         return {name: self._leaf(name) for name in names}
@@ -149,6 +202,10 @@ class Derived:
         unkeyed = {step.name for step in self.plan.steps.arrangements if not isinstance(step.node, Accumulate)}
         log = self.run.project.log(self.run.declared.graph.name, name)
         return _around(log, self.run.epoch.lower, self.run.epoch.upper, is_keyed=name not in unkeyed)
+
+
+def _is_small(leaves: Mapping[str, Leaf]) -> bool:
+    return sum(leaf.changes for leaf in leaves.values()) <= _MOST_BROADCAST
 
 
 def _keys(step: Arrangement) -> tuple[str, ...]:

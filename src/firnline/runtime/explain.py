@@ -13,7 +13,7 @@ from firnline.incremental import algebra
 from firnline.incremental.algebra import walk
 from firnline.incremental.explaining import Class, Told, classified, lineage, told
 from firnline.model.declaration import Collection
-from firnline.model.names import BOOKKEEPING, EPOCH_TIME
+from firnline.model.names import BOOKKEEPING, is_reserved
 from firnline.runtime.evaluation import told as telling
 from firnline.runtime.project import Declared, Project
 from firnline.runtime.stage_plan import made_of, plan_of
@@ -72,8 +72,8 @@ def _explained(project: Project, declared: Declared, session: SparkSession, coll
     nodes = [*((step.name, step.node) for step in plan.steps.arrangements), (collection.name, plan.steps.root)]
     steps = []
     for name, node in nodes:
-        inputs = {each.collection for each in walk(node) if isinstance(each, algebra.Input)} - {EPOCH_TIME}
-        sizes = [project.log(pipeline, each).stored_bytes() for each in inputs]
+        inputs = {each.collection for each in walk(node) if isinstance(each, algebra.Input)}
+        sizes = [project.log(pipeline, each).stored_bytes() for each in inputs if not is_reserved(each)]
         total = sum(size for size in sizes if size is not None)
         steps.append(Step(name, told(node), project.log(pipeline, name).stored_bytes(), total))
     origins = lineage(plan.steps, plan.ids)

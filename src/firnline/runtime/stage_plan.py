@@ -87,14 +87,14 @@ def plan_of(
         if made.refusal is not None:
             raise made.refusal
         bound = binder.bind(relation_of(made.frame))
+        time = [("time", "timestamp" if is_timed else "bigint")]
+        typing = Typing({EPOCH_TIME: time, **{name: analyze(each) for name, each in relations.items()}}, analyze)
+        steps = arranged(bound.node, collection.name, typing, is_kept=collection.refresh != "full")
     except FirnlineError as refusal:
         if refusal.code in ALWAYS or collection.refresh == "incremental":
             raise
         _logger.info("%s is computed in full: %s", collection.name, refusal)
         return StagePlan(None, (), {}, refusal)
-    time = [("time", "timestamp" if is_timed else "bigint")]
-    typing = Typing({EPOCH_TIME: time, **{name: analyze(each) for name, each in relations.items()}}, analyze)
-    steps = arranged(bound.node, collection.name, typing, is_kept=collection.refresh != "full")
     kept = {step.name: typing.schemas[step.name] for step in steps.arrangements}
     is_top = any(isinstance(node, Top) for node in walk(bound.node))
     notes = ("a sort without a limit says nothing about a set of rows, and is dropped",) if bound.order and not is_top else ()

@@ -61,6 +61,9 @@ def others() -> list[Column]:
         F.sort_array(F.collect_set("b")).alias("set"),
         F.percentile("i", 0.5).alias("middle"),
         F.sum("x").alias("sx"),
+        F.stddev("i").alias("spread"),
+        F.var_pop("k").alias("variance"),
+        F.max_by("i", "x").alias("latest"),
     ]
 
 

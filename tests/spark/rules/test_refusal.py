@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql.connect.session import SparkSession
 
@@ -25,6 +26,7 @@ CASES = {
     "DEDUP_WITHOUT_ORDER": [lambda left: left.dropDuplicates(["k"])],
     "LIMIT_WITHOUT_ORDER": [lambda left: left.limit(3)],
     "PIVOT_WITHOUT_VALUES": [lambda left: left.groupBy("k").pivot("a").count()],
+    "UNSUPPORTED_EXPRESSION": [lambda left: left.select(F.stddev("x").over(Window.partitionBy("k")))],
     "UNSUPPORTED_OPERATOR": [lambda left: left.sample(0.5, seed=1), lambda left: left.sparkSession.sql("SELECT 1")],
 }
 

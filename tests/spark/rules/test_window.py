@@ -26,6 +26,7 @@ CASES = {
     "running": lambda left: left.distinct().withColumn("s", F.sum("x").over(in_order().rowsBetween(-1, 0))),
     "before": lambda left: left.distinct().withColumn("p", F.lag("x").over(in_order())),
     "two": lambda left: left.withColumns({"n": F.count("*").over(by_key()), "m": F.max("x").over(Window.partitionBy("k", "a"))}),
+    "doubles": lambda left: left.withColumn("s", F.sum(F.col("x") / 10.0).over(by_key())),
     "whole": lambda left: left.withColumn("n", F.count("*").over(Window.partitionBy())),
     "top": lambda left: left.orderBy(F.desc("x"), "a", "k").limit(2),
     "skipped": lambda left: left.orderBy("x", "a", "k").offset(1).limit(2),
