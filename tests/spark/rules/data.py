@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import pytest
+from _pytest.mark import ParameterSet
+
 from tests.spark.histories import History
 
 LEFT = History(
@@ -21,3 +26,8 @@ RIGHT = History(
     ],
 )
 BOTH = {"left": LEFT, "right": RIGHT}
+
+
+def sampled(cases: Iterable[str], *kept: str) -> list[ParameterSet]:
+    """All cases, those that are not kept only at night."""
+    return [pytest.param(case, marks=() if case in kept else pytest.mark.nightly) for case in cases]
