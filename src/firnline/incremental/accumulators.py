@@ -40,9 +40,9 @@ _INTEGERS = frozenset(["tinyint", "smallint", "int", "bigint"])
 _LINEAR = frozenset(["sum", "count", "avg", "mean", "count_if", "bool_and", "every", "bool_or", "any", "some"])
 
 
-def total(part: Part, term: Expression | None = None) -> Expression:
-    """The sum of a part over rows; zero of none."""
-    return cast(call("coalesce", call("sum", term or part.term), cast(integer(0), part.kind)), part.kind)
+def total(term: Expression, kind: str) -> Expression:
+    """The sum of a term over rows; zero of none."""
+    return cast(call("coalesce", call("sum", term), cast(integer(0), kind)), kind)
 
 
 def is_linear(expression: Expression) -> bool:

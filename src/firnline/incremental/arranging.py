@@ -194,7 +194,7 @@ class _Arranger:
         outputs = tuple(replace(each, expression=rewritten(each.expression, added_up)) for each in node.aggregates)
         if is_kept:
             return self._accumulated(node, outputs, collected, summed(ONE))
-        totals = {found.id: total(part) for part, found in collected.values()}
+        totals = {found.id: total(part.term, part.kind) for part, found in collected.values()}
 
         def spelt(expression: Expression) -> Expression:
             return totals.get(plain(expression) or "", expression)

@@ -159,6 +159,10 @@ class Derivation:
         condition = all_of([call(equal, column(of), column(key)) for of, key in only.on])
         return rows.but(joined(rows.relation, self.small(only.relation), SEMI, condition))
 
+    def beyond(self, rows: Rows, only: Keys | None, handed_down: Iterable[str]) -> Rows:
+        """The rows with those keys, where those of some columns were restricted below already."""
+        return rows if only is None or only.is_within(handed_down) else self.restricted(rows, only)
+
     def positive(self, rows: Rows, columns: Sequence[str]) -> Rows:
         """The same rows without any that are not there."""
         return rows if rows.is_positive else Rows(consolidated(rows.relation, columns), is_positive=True)

@@ -95,11 +95,6 @@ def all_of(conditions: Sequence[Expression]) -> Expression | None:
     return call("and", left, right)
 
 
-def differs(left: Expression, right: Expression) -> Expression:
-    """Whether two values differ, where nulls are equal to each other."""
-    return call("not", call("<=>", left, right))
-
-
 def project(source: Relation, expressions: Iterable[Expression]) -> Relation:
     """Select expressions."""
     relation = Relation()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pyspark.sql.connect.proto import Expression, Relation
 
+from firnline.incremental.accumulators import total
 from firnline.incremental.algebra import Accumulate
 from firnline.incremental.derivation import SIDE, Derivation, Keys, Moment, Rows, Rule, by_side
 from firnline.incremental.relation import alias, call, cast, column, filtered, grouped, integer, project, small_integer, union
@@ -26,12 +27,8 @@ def _summed(node: Accumulate, rows: Rows) -> Relation:
         sign, times = call("sign", column(DIFF)), call("abs", column(DIFF))
         copies = call("explode", call("array_repeat", cast(sign, "bigint"), cast(times, "int")))
         relation = project(relation, [*map(column, node.input.ids), alias(copies, DIFF)])
-    sums = [alias(_total(_signed(part.expression), kind), part.columns[0].id) for part, kind in node.sums]
+    sums = [alias(total(_signed(part.expression), kind), part.columns[0].id) for part, kind in node.sums]
     return grouped(relation, map(column, node.keys), sums)
-
-
-def _total(term: Expression, kind: str) -> Expression:
-    return cast(call("coalesce", call("sum", term), cast(integer(0), kind)), kind)
 
 
 def _kept(node: Accumulate, derivation: Derivation, only: Keys | None) -> Relation:
@@ -57,9 +54,7 @@ def _delta(node: Accumulate, derivation: Derivation) -> Rows | None:
     none = [alias(cast(integer(0), kind), f"_old_{name}") for name, kind in sums]
     coming = project(change.relation, [*keys, *none, *(alias(column(name), f"_new_{name}") for name, _ in sums)])
     ends = [(side, name, kind) for side in ("_old_", "_new_") for name, kind in sums]
-    both = grouped(
-        union(kept, coming), keys, [alias(_total(column(side + name), kind), side + name) for side, name, kind in ends]
-    )
+    both = grouped(union(kept, coming), keys, [alias(total(column(side + name), kind), side + name) for side, name, kind in ends])
     stacked = [small_integer(2)]
     for number, side in enumerate(("_old_", "_new_")):
         stacked += [small_integer(number), *(column(side + name) for name, _ in sums)]
@@ -76,7 +71,7 @@ def _state(node: Accumulate, derivation: Derivation, moment: Moment, only: Keys 
     if node.keys:
         rows = filtered(rows, call(">", column(node.count), integer(0)))
     found = Rows(project(rows, [*map(column, node.ids), alias(integer(1), DIFF)]), is_positive=True, is_unit=True)
-    return found if only is None or only.is_within(keys) else derivation.restricted(found, only)
+    return derivation.beyond(found, only, keys)
 
 
 RULE = Rule(

@@ -38,7 +38,7 @@ def _state(node: Aggregate, derivation: Derivation, moment: Moment, only: Keys |
     keys = {key: key for key in node.keys}
     input_rows = derivation.unit(derivation.state(node.input, moment, only and only.under(keys)), node.input.ids)
     rows = Rows(_groups(node, input_rows.relation, 1), is_positive=True, is_unit=True)
-    return rows if only is None or only.is_within(keys) else derivation.restricted(rows, only)
+    return derivation.beyond(rows, only, keys)
 
 
 def _how(node: Aggregate) -> str:

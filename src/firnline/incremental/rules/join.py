@@ -108,7 +108,7 @@ def _state(node: Join, derivation: Derivation, moment: Moment, only: Keys | None
             right = derivation.state(node.right, moment)
             right = right if node.kind == "inner" else derivation.positive(right, node.right.ids)
     rows = _matched(node, left, right)
-    return rows if only is None or only.is_within(names) else derivation.restricted(rows, only)
+    return derivation.beyond(rows, only, names)
 
 
 def _pushed(node: Join) -> dict[str, str]:

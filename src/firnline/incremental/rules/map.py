@@ -34,7 +34,7 @@ def _delta(node: Map, derivation: Derivation) -> Rows | None:
 def _state(node: Map, derivation: Derivation, moment: Moment, only: Keys | None) -> Rows:
     names = passed(node.outputs)
     rows = _mapped(node, derivation.state(node.input, moment, only and only.under(names)))
-    return rows if only is None or only.is_within(names) else derivation.restricted(rows, only)
+    return derivation.beyond(rows, only, names)
 
 
 RULE = Rule(

@@ -39,7 +39,7 @@ def _state(node: Window, derivation: Derivation, moment: Moment, only: Keys | No
     input_rows = derivation.unit(derivation.state(node.input, moment, only and only.under(names)), node.input.ids)
     found = project(input_rows.relation, [*made(node.outputs), alias(integer(1), DIFF)])
     rows = Rows(found, is_positive=True, is_unit=True)
-    return rows if only is None or only.is_within(names) else derivation.restricted(rows, only)
+    return derivation.beyond(rows, only, names)
 
 
 def _how(node: Window) -> str:
