@@ -29,7 +29,7 @@ postgresql:
 
 test: setup postgresql check ## Set up, then everything there is: check, and the tests on real Spark, Iceberg and Airflow
 	@echo "· tests on Airflow" && $(BIN)/pytest -q tests/airflow
-	@echo "· tests on Spark, databases and a fresh clone" && $(BIN)/pytest -q --ignore=tests/unit --ignore=tests/airflow tests
+	@echo "· tests on Spark, databases and a fresh clone" && $(BIN)/pytest -q --numprocesses 2 --dist worksteal --ignore=tests/unit --ignore=tests/property --ignore=tests/airflow tests
 
 nightly: test ## Test, then the tests too long for every change
 	@echo "· nightly tests" && { $(BIN)/pytest -q -m nightly tests || [ $$? -eq 5 ]; }

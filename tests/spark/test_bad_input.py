@@ -125,6 +125,16 @@ def test_removing_what_is_not_there_is_refused(project: Make, spark: SparkSessio
     fails(made, spark, name, "NEGATIVE_WEIGHT", f"@{name}.source", "k=1")
 
 
+def test_a_key_that_went_may_come_back_among_inserts_only(project: Make, spark: SparkSession, name: str) -> None:
+    changes = '[[(1, "a", 1)], [(1, "a", -1)], [(1, "b", 1)], [(1, "c", 1)]][epoch.now.day - 2]'
+    made = project(**text(name, source=f'return epoch.spark.createDataFrame({changes}, "k int, v string, _diff int")'))
+    for day in (1, 2, 3):
+        run_epoch(made, spark, name, f"2026-01-0{day}")
+    assert rows(made, made.graph(name), "items") == [(1, "b")]
+    with pytest.raises(FirnlineError, match="KEY_NOT_UNIQUE"):
+        run_epoch(made, spark, name, "2026-01-04")
+
+
 def test_a_null_weight_is_refused(project: Make, spark: SparkSession, name: str) -> None:
     made = project(**text(name, source='return epoch.spark.createDataFrame([(1, "a", None)], "k int, v string, _diff int")'))
     fails(made, spark, name, "STAGE_FAILED", f"@{name}.source", "_diff is null")

@@ -65,18 +65,34 @@ def digests(
     return {(epoch, row[PART]): digest_of(row.asDict()) for row in rows}
 
 
-def check_keys(session: SparkSession, table: str, snapshot: int, epoch: int, keys: Sequence[str], columns: Sequence[str]) -> None:
-    """Refuse a staged epoch after which a key would have two rows, or a row a negative weight."""
+def check_keys(
+    session: SparkSession,
+    table: str,
+    snapshot: int,
+    epoch: int,
+    keys: Sequence[str],
+    columns: Sequence[str],
+    *,
+    is_first: bool,
+    has_removals: bool,
+) -> None:
+    """Refuse a staged epoch after which a key would have two rows, or a row a negative weight.
+
+    Without removals no weight can be negative, so that only the keys are read; of the log's first epoch, only its own rows.
+    """
     on = [F.col(quoted(key)) for key in keys]
-    state = deltas(session, table, snapshot, epoch + 1)
-    if keys:
+    weights = deltas(session, table, snapshot, epoch + 1).select(*(F.col(quoted(name)) for name in columns), DIFF)
+    if keys and not is_first:
         touched = _epoch_rows(session, table, snapshot, epoch).select(*on).distinct()
-        matching = [state[quoted(key)].eqNullSafe(touched[quoted(key)]) for key in keys]
-        state = state.join(touched, reduce(and_, matching), "left_semi")
-    weights = state.groupBy(*(F.col(quoted(name)) for name in columns)).agg(F.sum(DIFF).alias(DIFF))
+        matching = [weights[quoted(key)].eqNullSafe(touched[quoted(key)]) for key in keys]
+        weights = weights.join(touched, reduce(and_, matching), "left_semi")
+    least = F.lit(0)
+    if has_removals:
+        least = F.min(DIFF)
+        weights = weights.groupBy(*(F.col(quoted(name)) for name in columns)).agg(F.sum(DIFF).alias(DIFF))
     wrong: list[Any] = (
         weights.groupBy(*on)
-        .agg(F.sum(DIFF).alias("_firnline_rows"), F.min(DIFF).alias("_firnline_least"))
+        .agg(F.sum(DIFF).alias("_firnline_rows"), least.alias("_firnline_least"))
         .where("_firnline_rows > 1 OR _firnline_least < 0")
         .limit(_SAMPLE)
         .collect()

@@ -149,7 +149,9 @@ class Derivation:
         names = [f"_key{number}" for number in range(len(columns))]
         values = [alias(column(of), name) for name, (_, of) in zip(names, columns, strict=True)]
         on = tuple((to, name) for name, (to, _) in zip(names, columns, strict=True))
-        return Keys(on, distinct(project(changed.relation, values)), is_null_safe)
+        found = project(changed.relation, values)
+        # What is sent to every executor becomes a hash table there, which keeps each key once: no shuffle before.
+        return Keys(on, found if self.is_small else distinct(found), is_null_safe)
 
     def restricted(self, rows: Rows, only: Keys | None) -> Rows:
         """The rows with those keys."""

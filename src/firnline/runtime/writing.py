@@ -108,7 +108,7 @@ class Destination:
         try:
             digests = staging.digests(self.session, self.table, snapshot, epoch.lower, self.columns)
             if placement.is_keyed and digests and not is_proven:
-                staging.check_keys(self.session, self.table, snapshot, epoch.lower, placement.keys, self.names)
+                self._check_keys(snapshot, epoch, sum(digests.values(), Digest()))
         except BaseException as error:
             self.log.discard(snapshot)
             head = self.log.head()
@@ -119,6 +119,18 @@ class Destination:
                     return verdict
             raise
         return Staged(snapshot, attempt, digests)
+
+    def _check_keys(self, snapshot: int, epoch: Epoch, total: Digest) -> None:
+        staging.check_keys(
+            self.session,
+            self.table,
+            snapshot,
+            epoch.lower,
+            self.placement.keys,
+            self.names,
+            is_first=self.head.snapshot is None,
+            has_removals=total.rows != total.weight,
+        )
 
     def publish(
         self, staged: Staged, epoch: Epoch, generation: int, fingerprint: str, inputs: Mapping[str, Input], seconds: float
