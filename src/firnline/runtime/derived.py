@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,11 +18,13 @@ from pyspark.sql.types import StructType
 
 from firnline.engine.frames import relation_of, weighted_state
 from firnline.engine.leaves import Leaf, LogLeaves
+from firnline.engine.part_by_part import part_by_part
 from firnline.engine.sharing import shared
 from firnline.errors import FirnlineError
 from firnline.incremental import algebra
 from firnline.incremental.algebra import ITERATION, Accumulate, Iterate, Node, walk
 from firnline.incremental.arranging import Arrangement
+from firnline.incremental.colocating import Placed, colocated
 from firnline.incremental.derivation import Derivation, Leaves
 from firnline.incremental.full import difference
 from firnline.incremental.relation import call, column, consolidated, filtered, integer, named, named_as, negated, project, union
@@ -133,6 +135,7 @@ class Derived:
         names = destination.names
         leaves = self._leaves(node)
         is_small = _is_small(leaves) and is_continued
+        node, is_colocated = (node, False) if is_small else colocated(node, self._placed(leaves))
         derivation = Derivation(self._logs(leaves), RULES, is_small=is_small, prefix=self._prefix(suffix))
         if is_continued:
             change = derivation.delta(node)
@@ -142,7 +145,7 @@ class Derived:
         else:
             rows = derivation.unit(derivation.state(node, "new"), node.ids)
             relation = self._difference(named_as(rows.relation, ids, names), destination, names)
-        with shared(self.run.session, derivation.shared):
+        with part_by_part(self.run.session, is_on=is_colocated), shared(self.run.session, derivation.shared):
             return destination.stage(relation, self.run.epoch, generation, self.run.attempt + suffix, is_proven=is_proven)
 
     def _recursed(
@@ -196,6 +199,17 @@ class Derived:
         if isinstance(node, Accumulate):
             names.add(node.arrangement)
         return {name: self._leaf(name) for name in names}
+
+    def _placed(self, names: Iterable[str]) -> dict[str, Placed]:
+        """How the logs that a plan reads are cut into parts."""
+        found = {}
+        for name in names:
+            table = self.run.project.log(self.run.declared.graph.name, name).load()
+            if table is not None:
+                placement, schema = Placement.of(table), table.schema()
+                by = tuple((of, str(schema.find_field(of).field_type)) for of in placement.partition_by)
+                found[name] = Placed(by, placement.parts)
+        return found
 
     def _leaf(self, name: str) -> Leaf:
         assert self.plan.steps is not None

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pyiceberg.table import Table
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -39,6 +40,11 @@ class Placement:
     partition_by: tuple[str, ...] = ()
     parts: int = 1
     is_keyed: bool = False
+
+    @classmethod
+    def of(cls, table: Table) -> Placement:
+        """Where the rows of a log went, as it was created."""
+        return cls(partition_by=tuple(json.loads(table.properties[PARTITION_BY])), parts=int(table.properties[PARTS]))
 
     def as_properties(self) -> dict[str, str]:
         """What a log is created with and keeps."""
