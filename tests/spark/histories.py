@@ -113,7 +113,7 @@ def planned(session: SparkSession, function: Callable[..., DataFrame], histories
     found = Binder(inputs, analyze, sites).bind(relation_of(made))
     typing = Typing({name: analyze(relation_of(each)) for name, each in frames.items()}, analyze)
     ids = [field.id for field in found.fields]
-    return Planned(arranged(found.node, "kept", typing), ids, typing)
+    return Planned(arranged(found.node, "kept", typing, {}), ids, typing)
 
 
 def roughly(rows: Counter[Row]) -> Counter[Row]:

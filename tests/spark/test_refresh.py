@@ -78,6 +78,19 @@ def test_an_epoch_without_a_change_starts_no_spark_job(
     assert [outcome.rows for outcome in advance(made, declared, spark, "totals", epoch)] == [0]
 
 
+def test_sums_over_single_rows_of_a_log_are_not_kept(project: Make, spark: SparkSession) -> None:
+    by_key = """
+        @{name}.stage(keys=["id"], refresh="incremental")
+        def each(orders):
+            return orders.groupBy("id").agg(F.sum("amount").alias("total"), F.count("*").alias("n"))
+    """
+    made = project(**text("single", by_key))
+    for epoch in range(3):
+        run_epoch(made, spark, "single", str(epoch))
+    assert rows(made, made.graph("single"), "each") == [(1, 10, 1), (3, 2, 1), (4, 7, 1)]
+    assert made.catalog.names("single") == {"_frontier", "orders", "each"}
+
+
 def test_what_has_no_rule_is_computed_in_full_or_refused(project: Make, spark: SparkSession) -> None:
     sampled = """
         @{name}.stage(keys=["id"]{refresh})

@@ -1,8 +1,8 @@
 """Which intermediate results are kept from epoch to epoch, as hidden arrangements.
 
-Two kinds: sums of aggregates that add up, which then never read their input's state; and results whose state an operator above
-needs in part, while the parts cannot be had from the logs below without computing all of it. Everything else is computed anew
-from what changed: a join's output is never kept just to be joined again.
+Two kinds: sums of aggregates that add up, which then never read their input's state, unless every group is one row of a log; and
+results whose state an operator above needs in part, while the parts cannot be had from the logs below without computing all of
+it. Everything else is computed anew from what changed: a join's output is never kept just to be joined again.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ from firnline.incremental.relation import call, cast, column, integer
 from firnline.incremental.rules.map import passed
 from firnline.incremental.settling import settled
 from firnline.incremental.typing import Typing
+from firnline.incremental.uniqueness import Keys, is_unique
 
 
 @dataclass(frozen=True)
@@ -67,21 +68,30 @@ class Arranged:
     root: Node
 
 
-def arranged(root: Node, name: str, typing: Typing, *, is_kept: bool = True) -> Arranged:
-    """The plan in steps; ``name`` begins the names of its arrangements. With ``is_kept`` false nothing is kept."""
+def arranged(root: Node, name: str, typing: Typing, keys: Keys, *, is_kept: bool = True) -> Arranged:
+    """The plan in steps.
+
+    Args:
+        root: The plan.
+        name: What the names of its arrangements begin with.
+        typing: The types of its columns.
+        keys: What identifies the rows of the collections that it reads, as far as it is known.
+        is_kept: Whether anything is kept.
+    """
     for each in nodes_of(root):
         if isinstance(each, Iterate):
             typing.loop(each)
-    arranger = _Arranger(name, typing, is_kept=is_kept, has_maps=_may_have_maps(root))
+    arranger = _Arranger(name, typing, keys, is_kept=is_kept, has_maps=_may_have_maps(root))
     found = arranger.rebuilt(pruned(root, root.ids))
     steps = tuple(replace(each, node=pruned(each.node, each.node.ids)) for each in arranger.arrangements)
     return Arranged(steps, pruned(found, root.ids))
 
 
 class _Arranger:
-    def __init__(self, name: str, typing: Typing, *, is_kept: bool, has_maps: bool) -> None:
+    def __init__(self, name: str, typing: Typing, keys: Keys, *, is_kept: bool, has_maps: bool) -> None:
         self.arrangements: list[Arrangement] = []
-        self._name, self._typing, self._is_kept, self._has_maps = name, typing, is_kept, has_maps
+        self._name, self._typing, self._keys = name, typing, keys
+        self._is_kept, self._has_maps = is_kept, has_maps
         self._numbers = itertools.count()
         self._done: dict[int, Node] = {}
         self._kept: dict[int, Node] = {}
@@ -175,7 +185,8 @@ class _Arranger:
                     arguments.setdefault(identity(argument), (argument, self._new("argument")))
         node = changed(node, input=_widened(node.input, list(arguments.values())))
         collected: dict[bytes, tuple[Part, Column]] = {}
-        is_kept = self._is_kept
+        # Sums over groups of one row each would be no smaller than the rows, which can be had by the same keys.
+        is_kept = self._is_kept and not (is_scan(node.input) and is_unique(node.input, node.keys, self._keys))
 
         def summed(part: Part) -> Column:
             key = identity(part.term) + part.kind.encode()

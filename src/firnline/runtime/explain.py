@@ -63,7 +63,7 @@ def _explained(project: Project, declared: Declared, session: SparkSession, coll
         columns = [column for column in session.table(table).columns if column not in BOOKKEEPING]
         frames[name] = state(session, table, head.snapshot, head.description.upper, columns)
     made = made_of(session, declared, collection, frames, declared.graph.schedule.start)
-    plan = plan_of(session, collection, frames, made, is_timed=declared.graph.schedule.timed)
+    plan = plan_of(session, collection, frames, made, declared.graph)
     if plan.steps is None:
         assert plan.refusal is not None
         why = "it is computed in full at every epoch, as it stands; each epoch's difference corrects the one before"

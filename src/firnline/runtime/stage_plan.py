@@ -19,6 +19,7 @@ from firnline.incremental.arranging import Arranged, arranged
 from firnline.incremental.binding import ALWAYS, Binder
 from firnline.incremental.typing import Schema, Typing
 from firnline.model.declaration import Collection
+from firnline.model.graph import Graph
 from firnline.model.names import EPOCH_TIME
 from firnline.runtime.evaluation import checked
 from firnline.runtime.logical_time import at
@@ -73,8 +74,7 @@ def plan_of(
     collection: Collection,
     frames: Mapping[str, DataFrame],
     made: Made,
-    *,
-    is_timed: bool,
+    graph: Graph,
 ) -> StagePlan:
     """The plan of what a stage's function made of its inputs; a refusal that its ``refresh`` does not allow is raised."""
 
@@ -87,9 +87,10 @@ def plan_of(
         if made.refusal is not None:
             raise made.refusal
         bound = binder.bind(relation_of(made.frame))
-        time = [("time", "timestamp" if is_timed else "bigint")]
+        time = [("time", "timestamp" if graph.schedule.timed else "bigint")]
         typing = Typing({EPOCH_TIME: time, **{name: analyze(each) for name, each in relations.items()}}, analyze)
-        steps = arranged(bound.node, collection.name, typing, is_kept=collection.refresh != "full")
+        keys = {each.name: each.keys for each in graph.collections}
+        steps = arranged(bound.node, collection.name, typing, keys, is_kept=collection.refresh != "full")
     except FirnlineError as refusal:
         if refusal.code in ALWAYS or collection.refresh == "incremental":
             raise

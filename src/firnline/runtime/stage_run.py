@@ -79,7 +79,7 @@ class StageRun:
     def _derived(self, generation: int, inputs: Mapping[str, Head], began: float) -> Published:
         frames = {name: self._input(name, head) for name, head in inputs.items()}
         made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
-        plan = plan_of(self.session, self.collection, frames, made, is_timed=self.declared.graph.schedule.timed)
+        plan = plan_of(self.session, self.collection, frames, made, self.declared.graph)
         destination = self._into(made.frame)
         lineage = {name: Input(head.description.generation, self.epoch.upper, head.snapshot) for name, head in inputs.items()}
         derived = Derived(self, plan, destination, made.frame, tuple(inputs))
