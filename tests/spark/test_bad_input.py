@@ -135,6 +135,18 @@ def test_a_key_that_went_may_come_back_among_inserts_only(project: Make, spark: 
         run_epoch(made, spark, name, "2026-01-04")
 
 
+def test_of_changes_that_cancel_out_the_sum_counts(project: Make, spark: SparkSession, name: str) -> None:
+    changes = '[(1, "a", 1), (1, "a", -1), (2, "b", 2), (2, "b", -1), (3, "c", 0)]'
+    given = (
+        f'return epoch.spark.createDataFrame({changes} if epoch.now.day == 2 else [(3, "d", 1)], "k int, v string, _diff int")'
+    )
+    made = project(**text(name, source=given, stage='return items.where("k > 0")'))
+    run_epoch(made, spark, name, "2026-01-01")
+    assert rows(made, made.graph(name), "doubled") == rows(made, made.graph(name), "items") == [(2, "b")]
+    run_epoch(made, spark, name, "2026-01-02")
+    assert rows(made, made.graph(name), "doubled") == rows(made, made.graph(name), "items") == [(2, "b"), (3, "d")]
+
+
 def test_a_null_weight_is_refused(project: Make, spark: SparkSession, name: str) -> None:
     made = project(**text(name, source='return epoch.spark.createDataFrame([(1, "a", None)], "k int, v string, _diff int")'))
     fails(made, spark, name, "STAGE_FAILED", f"@{name}.source", "_diff is null")

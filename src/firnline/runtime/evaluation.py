@@ -53,7 +53,11 @@ def told(collection: Collection, label: str, root: Path) -> Iterator[None]:
 
 
 def checked(frame: object, collection: Collection) -> DataFrame:
-    """The frame that a function returned, if a log can hold it; without a ``_diff`` column every row is an insert."""
+    """The frame that a function returned, if a log can hold it; without a ``_diff`` column every row is an insert.
+
+    A source's changes are kept as it gave them: only sums of weights count, so that merging equal rows, which costs a shuffle of
+    all of them, would change nothing.
+    """
     if not isinstance(frame, DataFrame):
         raise FirnlineError("NOT_A_DATAFRAME", f"it returned {type(frame).__name__}, not a DataFrame", collection.where)
     names = frame.columns
@@ -76,7 +80,7 @@ def checked(frame: object, collection: Collection) -> DataFrame:
     if not weights:
         return frame.withColumn(DIFF, F.lit(1).cast("bigint")) if collection.kind == "source" else frame
     weight = F.coalesce(F.col(DIFF).cast("bigint"), F.raise_error(F.lit("_diff is null")).cast("bigint"))
-    return frame.withColumn(DIFF, weight)
+    return frame.withColumn(DIFF, weight).where(F.col(DIFF) != 0)
 
 
 def _refuse_maps(columns: StructType, collection: Collection) -> None:

@@ -61,13 +61,10 @@ class StageRun:
     def _published(self, given: SourceEpoch, generation: int, inputs: Mapping[str, Head], began: float) -> Published:
         if self.collection.kind == "stage":
             return self._derived(generation, inputs, began)
-        made = self._function(given)
-        frame = checked(made, self.collection)
+        frame = checked(self._function(given), self.collection)
         malformed = self._malformed(given)
         destination = self._into(frame)
         delta = relation_of(in_order(frame, [*destination.names, DIFF]))
-        if DIFF in made.columns:  # without it every row is an insert, and equal ones are refused for their keys
-            delta = consolidated(delta, destination.names)
         staged = destination.stage(delta, self.epoch, generation, self.attempt)
         if isinstance(staged, Verdict):
             return Published(staged, Digest(), 0)
