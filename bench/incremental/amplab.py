@@ -19,7 +19,7 @@ _VIEWS = """
 create macro url(number) as 'http://www.' || md5(number::varchar) || '.example/' || number % 100;
 create macro address(number) as
   concat_ws('.', number // 16777216 % 256, number // 65536 % 256, number // 256 % 256, number % 256);
-create macro below(key, number, bound) as (hash(key, number) % bound)::bigint;
+create macro below(key, number, bound) as (mixed(key, number) % bound)::bigint;
 create view rankings as
   select url(range) as page_url, (1 + below(range, 10, 999))::integer as page_rank,
          (1 + below(range, 11, 99))::integer as avg_duration
@@ -54,7 +54,8 @@ def join(scale: float) -> Workload:
                 select *, -1 {_UPDATED_PAGES} union all
                 select * replace (page_rank + 1 as page_rank), 1 {_UPDATED_PAGES}""",
             3,
-            parts=PARTS,
+            ("page_url",),
+            PARTS,
         ),
         "user_visits": Table(
             ("visit_id",),

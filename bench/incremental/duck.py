@@ -61,18 +61,10 @@ class Duck:
             keys = [f"c{names.index(key)}" for key in stage.keys]
             same = " and ".join(f"answer.{key} is not distinct from found.{key}" for key in keys) or "true"
             wrong = " or ".join(self._differs(f"c{number}", kind) for number, kind in enumerate(found.schema.types))
-            counts = self._database.execute(
-                f"""
+            counts = self._database.execute(f"""
                 select (select count(*) from {answer}), (select count(*) from found),
-                       (select count(distinct ({", ".join(keys)})) from found),
-                       (select count(*) from {answer} as {given} join found on {same} where not ({wrong}))
-            """
-                if keys
-                else f"""
-                select (select count(*) from {answer}), (select count(*) from found), (select count(*) from found),
-                       (select count(*) from {answer} as {given} join found on {same} where not ({wrong}))
-            """
-            ).fetchall()[0]
+                       (select count(*) from (select distinct {", ".join(keys) or "true"} from found)),
+                       (select count(*) from {answer} as {given} join found on {same} where not ({wrong}))""").fetchall()[0]
         finally:
             self._database.unregister("found")
         expected, rows, distinct, equal = counts

@@ -22,9 +22,11 @@ _STATE = "history.json"
 SPAN = 0.1
 """All draws that epochs may use. Rows of a higher draw 1 are never removed, so they can be updated."""
 
+# DuckDB's hash of two values is that of the one, shifted by the other: hashed again, two draws of a key are independent.
 _WORDS = """
 set enable_progress_bar = false; set threads = 2; set memory_limit = '8GB';
-create macro drawn(key, number) as hash(key, number)::double / 18446744073709551616.0;
+create macro mixed(key, number) as hash(hash(key, number));
+create macro drawn(key, number) as mixed(key, number)::double / 18446744073709551616.0;
 create macro is_drawn(key, number, low, high) as drawn(key, number) >= low and drawn(key, number) < high;
 """
 

@@ -1,7 +1,7 @@
 """The measurement: rounds of fresh changes; in each, every engine answers every question of the workload, one after the other.
 
 The first rounds warm up the JVM and are not counted. After them, variants of a rival that took over ``_HOPELESS`` times as long
-as its fastest one are dropped, and told with the seconds of their last round. All answers of all rounds are compared
+as its fastest one are dropped, and told with the seconds of their best round. All answers of all rounds are compared
 with DuckDB's.
 """
 
@@ -14,13 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql.connect.session import SparkSession
+
 from bench.incremental.duck import Duck
 from bench.incremental.history import History
 from bench.incremental.ours import Ours, project_in
-from bench.incremental.rivals import MERGE, Rivals
+from bench.incremental.rivals import Rivals
 from bench.incremental.suites import SUITES, workload
-from bench.incremental.workload import Stage
+from bench.incremental.workload import Stage, Workload
 from firnline.engine.session import opened
+from firnline.runtime.project import Project
 
 WARM_UP = 2
 _HOPELESS = 1.5
@@ -40,8 +43,8 @@ class Series:
 
     @property
     def median(self) -> float:
-        """The median; of a dropped variant, what its last round took."""
-        return statistics.median(self.seconds) if self.seconds else self.warm_up[-1]
+        """The median; of a dropped variant, what it took at its best."""
+        return statistics.median(self.seconds) if self.seconds else min(self.warm_up)
 
 
 @dataclass
@@ -90,60 +93,65 @@ def measured(
     duck = Duck(place / "duck.db", made, history)
     try:
         with opened(project.settings, f"bench {suite}") as session:
-            rivals = Rivals(session, project.catalog, made, history) if "full" in SUITES[suite].rivals else None
-            bench = _Bench(suite, history, Ours(project, made, session), rivals, duck, list(made.stages.values()), say)
-            bench.begin(made.label)
-            return [cell for change in changes for cell in bench.cells(change, runs, scale, made.label)]
+            contest = Contest(made, history, project, session, duck, say)
+            contest.begin()
+            return [cell for change in changes for cell in contest.cells(change, runs)]
     finally:
         duck.close()
         history.close()
 
 
-@dataclass
-class _Bench:
-    suite: str
-    history: History
-    ours: Ours
-    rivals: Rivals | None
-    duck: Duck
-    stages: list[Stage]
-    say: Say
+class Contest:
+    """All engines on one workload and its history."""
 
-    def begin(self, label: str) -> None:
+    def __init__(
+        self, workload: Workload, history: History, project: Project, session: SparkSession, duck: Duck, say: Say
+    ) -> None:
+        self.workload = workload
+        self.history = history
+        self.ours = Ours(project, workload, session)
+        self.rivals = Rivals(session, project.catalog, workload, history) if SUITES[workload.suite].has_rivals else None
+        self.duck = duck
+        self.stages = list(workload.stages.values())
+        self._say = say
+        self._name = f"{workload.suite} {workload.label}"
+
+    def begin(self) -> None:
         """Bring all engines to the end of the history so far."""
         if self.history.epochs > 1:
             return
-        self.say(f"{self.suite} {label}: loading {self.history.size:,} rows into Firnline")
+        self._say(f"{self._name}: loading {self.history.size:,} rows into Firnline")
         self.ours.ingest(1)
         for stage in self.stages:
-            self.say(f"{self.suite} {label}: computing {stage.name} for the first time")
+            self._say(f"{self._name}: computing {stage.name} for the first time")
             self.ours.run(stage, 1)
         self.ours.complete(1)
         self.duck.ingest(1)
         if self.rivals:
-            self.say(f"{self.suite} {label}: loading {self.history.size:,} rows into plain Iceberg tables")
+            self._say(f"{self._name}: loading {self.history.size:,} rows into plain Iceberg tables")
             self.rivals.ingest(1)
         self.history.settle()
 
-    def cells(self, change: float, runs: int, scale: float, label: str) -> list[Cell]:
+    def cells(self, change: float, runs: int, warm_up: int = WARM_UP) -> list[Cell]:
         """Measure all stages with one share of changes."""
-        cells = [Cell(self.suite, scale, label, change, stage.name, self.history.size) for stage in self.stages]
+        of = self.workload
+        cells = [Cell(of.suite, of.scale, of.label, change, stage.name, self.history.size) for stage in self.stages]
         for cell in cells:
             cell.series = self._series()
-        for turn in range(WARM_UP + runs):
+        for turn in range(1 - warm_up, runs + 1):
             epoch, changed = self.history.add(change)
-            head = f"{self.suite} {label}, {told(change)} changed, round {turn - WARM_UP + 1} of {runs}"
-            self.say(f"{head}: {changed:,} rows change")
+            head = f"{self._name}, {told(change)} changed, {f'round {turn} of {runs}' if turn > 0 else 'warming up'}"
+            self._say(f"{head}: {changed:,} rows change")
             ingestion = self.ours.ingest(epoch)
             self.duck.ingest(epoch)
             if self.rivals:
                 self.rivals.ingest(epoch)
             for cell, stage in zip(cells, self.stages, strict=True):
-                cell.changed_rows.append(changed)
-                cell.ingestion.append(ingestion)
                 self._round(cell, stage, epoch, turn, head)
             completion = self.ours.complete(epoch)
-            for cell in cells:
+            for cell in cells if turn > 0 else ():
+                cell.changed_rows.append(changed)
+                cell.ingestion.append(ingestion)
                 cell.completion.append(completion)
             self.history.settle()
         return cells
@@ -152,17 +160,17 @@ class _Bench:
         found = [Series("ours", "incremental")]
         if self.rivals:
             found += [Series("full", variant.name) for variant in self.rivals.full]
-            found += [Series("merge", variant.name) for variant in MERGE]
+            found += [Series("merge", variant.name) for variant in self.rivals.merge]
         return [*found, Series("duckdb", "full")]
 
     def _round(self, cell: Cell, stage: Stage, epoch: int, turn: int, head: str) -> None:
-        if turn == WARM_UP:
+        if turn == 1 and cell.series[0].warm_up:
             _drop_hopeless(cell.series)
         for series in cell.series:
             if not series.is_dropped:
                 seconds = self._run(series, stage, epoch)
-                (series.seconds if turn >= WARM_UP else series.warm_up).append(seconds)
-                self.say(f"{head}: {stage.name}, {series.engine} ({series.variant}) {seconds:.2f} s")
+                (series.seconds if turn > 0 else series.warm_up).append(seconds)
+                self._say(f"{head}: {stage.name}, {series.engine} ({series.variant}) {seconds:.2f} s")
         for series in cell.series:
             if not series.is_dropped and series.engine != "duckdb":
                 difference = self.duck.difference(stage, self._answer(series, stage, epoch))
@@ -177,13 +185,13 @@ class _Bench:
         assert self.rivals
         if series.engine == "full":
             return self.rivals.run_full(_named(self.rivals.full, series), stage, epoch)
-        return self.rivals.run_merge(_named(MERGE, series), stage, epoch)
+        return self.rivals.run_merge(_named(self.rivals.merge, series), stage, epoch)
 
     def _answer(self, series: Series, stage: Stage, epoch: int) -> Any:
         if series.engine == "ours":
             return self.ours.result(stage, epoch)
         assert self.rivals
-        return self.rivals.result(_named((*self.rivals.full, *MERGE), series), stage)
+        return self.rivals.result(_named(self.rivals.full if series.engine == "full" else self.rivals.merge, series), stage)
 
 
 def told(change: float) -> str:
@@ -198,6 +206,6 @@ def _named(variants: Sequence[Any], series: Series) -> Any:
 def _drop_hopeless(series: list[Series]) -> None:
     for engine in {each.engine for each in series}:
         same = [each for each in series if each.engine == engine]
-        best = min(each.warm_up[-1] for each in same)
+        best = min(min(each.warm_up) for each in same)
         for each in same:
-            each.is_dropped = each.warm_up[-1] > _HOPELESS * best
+            each.is_dropped = min(each.warm_up) > _HOPELESS * best

@@ -33,7 +33,7 @@ spark_master = "local[2]"
 spark_memory = "8g"
 spark_shuffle_partitions = 4
 """
-_MODULE = """\
+MODULE = """\
 from bench.incremental.ours import declared
 from bench.incremental.suites import workload
 
@@ -47,7 +47,7 @@ def project_in(root: Path, workload: Workload, changes: Path, jars: Path) -> Pro
     pipelines.mkdir(parents=True, exist_ok=True)
     words = {"suite": workload.suite, "scale": workload.scale, "changes": changes}
     (root / FILE).write_text(_SETTINGS.format(**words))
-    (pipelines / f"{workload.suite}.py").write_text(_MODULE.format(**words))
+    (pipelines / f"{workload.suite}.py").write_text(MODULE.format(**words))
     settings = Settings.load(root)
     settings.work.mkdir(exist_ok=True)
     if not os.path.lexists(settings.jars):

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.incremental.measure import WARM_UP, Cell, Series, told
+from bench.incremental.measure import Cell, Series, told
 from bench.incremental.suites import SUITES
 
 RIVALS = {"full": "Spark full", "merge": "MERGE", "duckdb": "DuckDB full"}
-COLUMNS = ("suite", "state", "changed", "stage", "ours", *(f"{name} / ours" for name in RIVALS.values()), "equal")
-SECONDS = ("what", "engine", "variant", "median", "least", "most", "")
+COLUMNS = ("state", "stage", "ours", *(f"{name} / ours" for name in RIVALS.values()), "equal")
+SECONDS = ("engine", "variant", "median", "least", "most", "")
 
 
 def lines(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
@@ -23,21 +23,26 @@ def lines(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
             means = [_mean(group, engine) for engine in RIVALS]
             ours = statistics.geometric_mean(_median(cell) for cell in group)
             first = group[0]
-            names = (first.suite, first.size, told(first.change), f"geometric mean of {len(group)}", f"{ours:.2f} s")
-            found.append((*names, *(_times(mean) for mean in means), _equal(group)))
+            found.append(
+                (
+                    _state(first),
+                    f"geometric mean of {len(group)}",
+                    f"{ours:.2f} s",
+                    *(_times(mean) for mean in means),
+                    _equal(group),
+                )
+            )
     return found
 
 
-def seconds(cells: Sequence[Cell]) -> list[tuple[str, ...]]:
-    """One line per engine and variant of every cell."""
-    found = []
-    for cell in cells:
-        name = f"{cell.suite} {cell.size}, {told(cell.change)}, {cell.stage}"
-        for each in cell.series:
-            found.append((name, each.engine, each.variant, *_spread(each.seconds or each.warm_up[-1:]), _role(cell, each)))
-        found.append((name, "", "ingestion by our sources", *_spread(cell.ingestion[WARM_UP:]), "not counted"))
-        found.append((name, "", "moving our frontier", *_spread(cell.completion[WARM_UP:]), "not counted"))
-    return found
+def seconds(cell: Cell) -> tuple[str, list[tuple[str, ...]]]:
+    """A title, and one line per engine and variant."""
+    found = [
+        (each.engine, each.variant, *_spread(each.seconds or [min(each.warm_up)]), _role(cell, each)) for each in cell.series
+    ]
+    found.append(("ours", "ingestion by sources", *_spread(cell.ingestion), "not counted"))
+    found.append(("ours", "moving the frontier", *_spread(cell.completion), "not counted"))
+    return f"{_state(cell)}, {cell.stage}: seconds", found
 
 
 def document(cells: Sequence[Cell], machine: dict[str, Any]) -> dict[str, Any]:
@@ -109,7 +114,11 @@ def _plot_growth(axis: Any, cells: list[Cell]) -> None:
 
 def _line(cell: Cell) -> tuple[str, ...]:
     ratios = (_times(cell.ratio(engine)) for engine in RIVALS)
-    return (cell.suite, cell.size, told(cell.change), cell.stage, f"{_median(cell):.2f} s", *ratios, _equal([cell]))
+    return (_state(cell), cell.stage, f"{_median(cell):.2f} s", *ratios, _equal([cell]))
+
+
+def _state(cell: Cell) -> str:
+    return f"{cell.suite} {cell.size}, {told(cell.change)} changed"
 
 
 def _cell(cell: Cell) -> dict[str, Any]:
@@ -147,7 +156,7 @@ def _spread(seconds: Sequence[float]) -> tuple[str, ...]:
 
 def _role(cell: Cell, series: Series) -> str:
     if series.is_dropped:
-        return "too slow, dropped after the warm-up"
+        return "slow, dropped"
     return "baseline" if series.engine in RIVALS and series is cell.best(series.engine) else ""
 
 

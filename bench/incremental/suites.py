@@ -17,14 +17,15 @@ class Suite:
     workload: Callable[[float], Workload]
     scales: tuple[float, ...]
     changes: tuple[float, ...]
-    rivals: tuple[str, ...] = ("full", "merge", "duckdb")
+    has_rivals: bool = True
+    """Whether Spark's full recompute and MERGE compete too; DuckDB always does, as its answers are the right ones."""
 
 
 SUITES: Mapping[str, Suite] = {
     "tpch": Suite("TPC-H, join + aggregate", tpch.join, (1, 5), (0.0001, 0.001, 0.01)),
     "tpch22": Suite("TPC-H, 22 queries", tpch.all_queries, (1,), (0.001,)),
     "amplab": Suite("AMPLab, join", amplab.join, (2, 20), (0.0001, 0.001, 0.01)),
-    "growth": Suite("TPC-H, join + aggregate, a fixed change", tpch.join, (1, 2, 5, 10), (10_000,), ("duckdb",)),
+    "growth": Suite("TPC-H, join + aggregate, a fixed change", tpch.join, (1, 2, 5, 10), (10_000,), has_rivals=False),
 }
 
 

@@ -23,7 +23,7 @@ _NARROW = {
     "lineitem": "l_orderkey, l_linenumber, l_extendedprice, l_discount",
 }
 # As in dbgen, every third customer never orders.
-_CUSTOMER = "3 * (hash(o_orderkey, 4) % (select count(*) // 3 from customer))::bigint + 1"
+_CUSTOMER = "3 * (mixed(o_orderkey, 4) % (select count(*) // 3 from customer))::bigint + 1"
 _DIMENSIONS = tuple(table for table in UPDATED)
 
 

@@ -24,12 +24,8 @@ class Table:
     changed_per_row: float
     """Rows that come, go or are updated if the span is all of [0, 1), per row of the table."""
     partition_by: tuple[str, ...] = ()
+    """How our log is partitioned, if not by the keys; and by which column plain tables are, for storage-partitioned joins."""
     parts: int = 1
-
-    @property
-    def bucketed_by(self) -> str:
-        """By which column the table is laid out for storage-partitioned joins."""
-        return (self.partition_by or self.keys)[0]
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,8 @@ def incremental(
     if json:
         print_json(report.document(cells, _machine()))
     else:
-        print_table("Seconds of each round", report.SECONDS, report.seconds(cells))
+        for title, lines in map(report.seconds, cells):
+            print_table(title, report.SECONDS, lines)
         print_table("Times as long as ours, by medians", report.COLUMNS, report.lines(cells))
     for cell in cells if not json else ():
         for difference in cell.differences:
