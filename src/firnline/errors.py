@@ -89,6 +89,7 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "CATALOG_UNAVAILABLE": Code("Check that the catalog database can be reached and is not locked.", retryable=True),
         "LOG_UNREADABLE": Code("Check that the warehouse can be reached; bring a missing metadata file back from a copy."),
         "LEDGER_UNAVAILABLE": Code("Check that the ledger database can be reached, written and is not locked.", retryable=True),
+        "NO_CHECKOUT": Code("Clone Firnline's repository, set it up with 'make', and run the command there."),
         "PREREQUISITE": Code("Run 'firnline doctor': it says how to mend each prerequisite."),
     }
 )

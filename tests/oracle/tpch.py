@@ -42,7 +42,7 @@ create table {table} as
   select * exclude (_diff) from log semi join removed using ({key}) group by all having sum(_diff) > 0
 """
 
-_WORDS = """
+WORDS = """
 create macro units(x) as (x * 10000)::hugeint;
 create macro ratio(x, y) as ((units(x) * 2000000 + units(y)) // (2 * units(y)))::decimal(25, 0) * 0.000001;
 create macro average(x) as ratio(sum(x), count(x));
@@ -61,14 +61,18 @@ def state(stream: Path, epoch: int) -> duckdb.DuckDBPyConnection:
     for table, key in TABLES.items():
         files = str([str(folder / f"{table}.parquet") for folder in days])
         database.execute(_STATE.format(table=table, key=key, files=files))
-    database.execute(_WORDS)
+    database.execute(WORDS)
     return database
 
 
 def expected(database: duckdb.DuckDBPyConnection, query: str, scale: float) -> list[tuple[Any, ...]]:
     """The rows of a query's result, comparable."""
-    fraction = f"{Decimal(1) / Decimal(str(scale)) / 10_000:.12f}"
-    return comparable(database.execute(_QUERIES[query].replace(":fraction", fraction)).fetchall())
+    return comparable(database.execute(text(query, scale)).fetchall())
+
+
+def text(query: str, scale: float) -> str:
+    """A query as DuckDB is asked it; it stands on ``WORDS``."""
+    return _QUERIES[query].replace(":fraction", f"{Decimal(1) / Decimal(str(scale)) / 10_000:.12f}")
 
 
 def comparable(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

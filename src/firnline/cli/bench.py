@@ -1,0 +1,102 @@
+"""``firnline bench``: the benchmarks of Firnline's own repository."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from firnline.cli.app import app
+from firnline.cli.output import Json, console, print_json, print_table, quiet
+from firnline.errors import FirnlineError
+
+bench = typer.Typer(help="Benchmarks, in a checkout of Firnline's repository.", no_args_is_help=True)
+app.add_typer(bench, name="bench")
+
+
+@bench.callback()
+def _group() -> None:
+    """Make ``bench`` a group, however many commands it has."""
+
+
+@bench.command()
+def incremental(
+    suite: Annotated[list[str] | None, typer.Option(help="tpch, tpch22, amplab or growth; all of them by default.")] = None,
+    scale: Annotated[
+        list[float] | None, typer.Option(help="The state's size: TPC-H's scale factor, or millions of AMPLab visits.")
+    ] = None,
+    change: Annotated[
+        list[float] | None, typer.Option(help="How much changes: a share of all rows (0.001), or from 1 on a number of rows.")
+    ] = None,
+    runs: Annotated[int, typer.Option(min=1, help="Counted rounds; there are two more to warm up.")] = 5,
+    plot: Annotated[Path | None, typer.Option(help="Draw a plot into this PNG file.")] = None,
+    work: Annotated[Path | None, typer.Option(help="The folder for data and tables; .firnline/bench by default.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the tables of the last run instead of new ones.")] = False,
+    json: Json = False,
+) -> None:
+    """Compare incremental stages with full recompute and MERGE in Spark and with DuckDB, on the same data."""
+    checkout = _checkout()
+    suites = importlib.import_module("bench.incremental.suites").SUITES
+    measure, report = (importlib.import_module(f"bench.incremental.{name}") for name in ("measure", "report"))
+    unknown = [name for name in suite or () if name not in suites]
+    if unknown:
+        raise FirnlineError("BAD_OPTION", f"--suite {unknown[0]} is none of {', '.join(suites)}", todo="Name one of these.")
+    jars = checkout / ".firnline" / "jars"
+    root = (work or checkout / ".firnline" / "bench").resolve()
+    cells: list[Any] = []
+    with _progress(json) as say:
+        for name in suite or suites:
+            for size in scale or suites[name].scales:
+                changes = sorted(change or suites[name].changes)
+                cells += measure.measured(root, jars, name, size, changes, runs, say, resume=resume)
+    if plot is not None:
+        report.plot(cells, plot)
+    if json:
+        print_json(report.document(cells, _machine()))
+    else:
+        for title, lines in map(report.seconds, cells):
+            print_table(title, report.SECONDS, lines)
+        print_table("Times as long as ours, by medians", report.COLUMNS, report.lines(cells))
+    for cell in cells if not json else ():
+        for difference in cell.differences:
+            console.print(f"NOT EQUAL: {difference}", style="red", markup=False)
+    if any(cell.differences for cell in cells):
+        raise typer.Exit(1)
+
+
+def _checkout() -> Path:
+    """The repository that this very code is in, importable."""
+    root = Path(__file__).parents[3]
+    if not (root / "bench" / "incremental" / "measure.py").is_file():
+        raise FirnlineError("NO_CHECKOUT", "the benchmarks are not part of the installed package")
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    return root
+
+
+@contextmanager
+def _progress(json: bool) -> Iterator[Callable[[str], None]]:
+    """A function that tells how far things are: a last line that moves on a terminal, a line each time elsewhere."""
+    if json:
+        with quiet():
+            yield lambda _: None
+    elif console.is_terminal:
+        with quiet(), console.status("") as status:
+            yield status.update
+    else:
+        with quiet():
+            yield lambda sentence: console.print(sentence, markup=False, soft_wrap=True)
+
+
+def _machine() -> dict[str, Any]:
+    from importlib.metadata import version
+
+    packages = ("pyspark", "pyiceberg", "duckdb")
+    return {"cores": os.cpu_count(), "platform": platform.platform(), **{name: version(name) for name in packages}}
