@@ -19,7 +19,7 @@ _WIDE = Context(prec=100, rounding=ROUND_HALF_UP)
 
 
 def settled(value: Any) -> Any:
-    """The one form of a value: one NaN, no -0.0, tuples for lists.
+    """The one form of a value: one NaN, no -0.0, tuples for lists, bytes for all that is binary.
 
     >>> settled([-0.0, float("nan")])[1] is NAN, str(settled(-0.0))
     (True, '0.0')
@@ -28,7 +28,7 @@ def settled(value: Any) -> Any:
         return NAN if math.isnan(value) else value + 0.0
     if isinstance(value, list | tuple):
         return tuple(settled(each) for each in value)
-    return value
+    return bytes(value) if isinstance(value, bytearray) else value
 
 
 def rank(value: Any) -> tuple[Any, ...]:
