@@ -345,6 +345,8 @@ class Group(Stage):
     def evaluate(self, inputs: Inputs) -> ZSet:
         below = self.input.evaluate(inputs)
         whole = ZSet({})
+        if self.sets != "plain" and not below.weights:
+            return whole  # so Spark has it: no total of nothing
         for chosen in self._chosen():
             found = below.group(self.input.places(chosen), self._aggregated)
             whole += found.map(lambda row, chosen=chosen: self._padded(row, chosen))  # type: ignore[misc]
