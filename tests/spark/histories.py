@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -22,10 +20,9 @@ from firnline.incremental.relation import column, consolidated, project
 from firnline.incremental.rules import RULES
 from firnline.incremental.typing import Typing
 from firnline.model.names import DIFF
+from firnline.model.sql_value import NAN, settled
 
 Row = tuple[Any, ...]
-NAN = float("nan")
-"""The one NaN of all comparisons: equal to itself, being the same object."""
 Kept = dict[str, list[list[tuple[Row, int]]]]
 
 
@@ -40,8 +37,9 @@ class History:
         return [change for changes in self.epochs[:epoch] for change in changes]
 
     def rows(self, epoch: int) -> list[Row]:
-        """The multiset after so many epochs."""
-        return [row for row, weight in summed(self.upto(epoch)).items() for _ in range(weight)]
+        """The multiset after so many epochs, every row in a form in which it came."""
+        as_given = {settled(row): row for row, _ in self.upto(epoch)}
+        return [as_given[row] for row, weight in summed(self.upto(epoch)).items() for _ in range(weight)]
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ class MemoryLeaves:
         return self._rows(collection, self._histories[collection].upto(upto), names)
 
     def _rows(self, collection: str, changes: Sequence[tuple[Row, int]], names: Sequence[str]) -> Rows:
-        schema = f"{self._histories[collection].schema}, {DIFF} bigint"
+        schema = ", ".join(filter(None, [self._histories[collection].schema, f"{DIFF} bigint"]))
         rows = frame(self._session, [(*row, weight) for row, weight in changes], schema)
         return Rows(project(relation_of(rows), map(column, (*names, DIFF))))
 
@@ -82,22 +80,6 @@ def summed(changes: Sequence[tuple[Row, int]]) -> Counter[Row]:
     for row, weight in changes:
         found[settled(row)] += weight
     return Counter({row: weight for row, weight in found.items() if weight})
-
-
-def settled(row: Row) -> Row:
-    return tuple(_settled(value) for value in row)
-
-
-def _settled(value: Any) -> Any:
-    if isinstance(value, float):
-        return NAN if math.isnan(value) else value + 0.0
-    if isinstance(value, list | tuple):
-        return tuple(_settled(each) for each in value)
-    if isinstance(value, Decimal):
-        return value.normalize()
-    if isinstance(value, bytearray):
-        return bytes(value)
-    return value
 
 
 def planned(session: SparkSession, function: Callable[..., DataFrame], histories: Mapping[str, History]) -> Planned:
@@ -125,8 +107,23 @@ def roughly(rows: Counter[Row]) -> Counter[Row]:
     return found
 
 
-def check(session: SparkSession, function: Callable[..., DataFrame], histories: Mapping[str, History]) -> None:
-    """At every epoch the changes so far add up to what plain Spark gives; at the end, bit for bit, to ours from scratch."""
+def check(
+    session: SparkSession,
+    function: Callable[..., DataFrame],
+    histories: Mapping[str, History],
+    *,
+    plain: Callable[..., DataFrame] | None = None,
+    reference: Callable[[int], Counter[Row]] | None = None,
+) -> None:
+    """At every epoch the changes so far add up to what plain Spark gives; at the end, bit for bit, to ours from scratch.
+
+    Args:
+        session: Of Spark.
+        function: The stage.
+        histories: What happens to its inputs.
+        plain: The stage for plain Spark, where the same words have no fixed answer there.
+        reference: A third opinion: the rows after so many epochs.
+    """
     plan = planned(session, function, histories)
     kept: Kept = {step.name: [] for step in plan.steps.arrangements}
     state: Counter[Row] = Counter()
@@ -135,9 +132,12 @@ def check(session: SparkSession, function: Callable[..., DataFrame], histories: 
         for row, weight in _run(session, plan, histories, kept, epoch, is_first=epoch == 0).items():
             state[row] += weight
         found = Counter({row: weight for row, weight in state.items() if weight})
-        plain = {name: frame(session, history.rows(epoch + 1), history.schema) for name, history in histories.items()}
-        expected = summed([(tuple(row), 1) for row in function(**plain).collect()])
+        frames = {name: frame(session, history.rows(epoch + 1), history.schema) for name, history in histories.items()}
+        expected = summed([(tuple(row), 1) for row in (plain or function)(**frames).collect()])
         assert roughly(found) == roughly(expected), f"epoch {epoch}: {found} is not {expected}"
+        if reference is not None:
+            third = reference(epoch + 1)
+            assert roughly(found) == roughly(third), f"epoch {epoch}: {found} is not the reference's {third}"
     scratch = _run(session, plan, histories, {name: [[]] * last for name in kept}, last, is_first=True)
     assert found == scratch, f"the sum of changes is {found}; from scratch it is {scratch}"
 

@@ -145,6 +145,9 @@ class _Arranger:
             if name not in self._typing.schemas:
                 self._typing.keep(name, node, [each.name for each in columns])
                 self.arrangements.append(Arrangement(name, node, columns))
+            else:  # the same rows under other names
+                kept = [stored for stored, _ in self._typing.schemas[name]]
+                columns = tuple(Column(each.id, stored) for each, stored in zip(columns, kept, strict=False))
             self._kept[number] = Input(columns, node.where, name)
         return self._kept[number]
 

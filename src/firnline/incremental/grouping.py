@@ -91,8 +91,14 @@ def _part(
     chosen: Sequence[Field],
     kinds: Sequence[str],
 ) -> Bound:
-    """The groups of one grouping set, with nulls for the keys that are not in it."""
+    """The groups of one grouping set, with nulls for the keys that are not in it.
+
+    Of nothing there is no row, not even of the set without keys: so Spark has it, unlike for plain groups without keys.
+    """
     ids = {field.id for field in chosen}
+    if not chosen:
+        source, made_up = binder.with_keys(source, [integer(0)])
+        chosen = [Field(key, "_key") for key in made_up]
 
     def settled(expression: Expression) -> Expression:
         name = function(expression)

@@ -93,11 +93,15 @@ GROUPS = {
     "without groupBy": lambda left, right: left.select(F.max("x"), F.count("*")),
     "rollup": lambda left, right: left.rollup("k", "a").agg(F.sum("x").alias("s"), F.grouping("a"), F.grouping_id()),
     "cube": lambda left, right: left.cube("k", "a").agg(F.count("x").alias("n")),
+    "rollup that begins with nothing": lambda left, right: left.where("a = 'r'").rollup("k").agg(F.sum("x").alias("s")),
     "pivot": lambda left, right: left.groupBy("k").pivot("a", ["p", "q"]).agg(F.sum("x"), F.count("x")),
 }
 
 
-@pytest.mark.parametrize("case", sampled(GROUPS, "having", "the most of groups", "nested", "rollup", "pivot", "distinct"))
+@pytest.mark.parametrize(
+    "case",
+    sampled(GROUPS, "having", "the most of groups", "nested", "rollup", "pivot", "distinct", "rollup that begins with nothing"),
+)
 def test_groups(spark: SparkSession, case: str) -> None:
     check(spark, lambda left, right: GROUPS[case](left, right), BOTH)
 
