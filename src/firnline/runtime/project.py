@@ -43,6 +43,8 @@ class Declared:
 
     graph: Graph
     functions: dict[str, Function]
+    root: Path
+    """The project's folder."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +117,7 @@ class Project:
         }
         module = sys.modules[_module(name)]
         graph = replace(check(pipeline, fingerprints), doc=inspect.getdoc(module) or "")
-        return Declared(graph, {collection.name: function for collection, function in pipeline.declared})
+        return Declared(graph, {collection.name: function for collection, function in pipeline.declared}, root)
 
     def _path(self, name: str) -> Path:
         path = self.settings.root / PIPELINES / f"{name}.py"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from firnline.model.description import Description
 from firnline.model.epoch import Epoch, Schedule
+from firnline.model.fingerprint import Fingerprint
 from firnline.model.graph import Graph
 from firnline.model.names import QUARANTINE
 from firnline.plan.advance import advance
@@ -111,18 +112,20 @@ def steps(project: Project, graph: Graph, upto: Epoch | None) -> list[Step]:
     return found
 
 
-def _heads(project: Project, graph: Graph) -> dict[str, tuple[Description | None, str | None]]:
-    found: dict[str, tuple[Description | None, str | None]] = {}
+def _heads(project: Project, graph: Graph) -> dict[str, tuple[Description | None, Fingerprint | None]]:
+    found: dict[str, tuple[Description | None, Fingerprint | None]] = {}
     for collection in graph.collections:
         head = project.log(graph.name, collection.name).head()
         found[collection.name] = (head.description, head.fingerprint) if head else (None, None)
     return found
 
 
-def _code(made_by: str | None, today: str) -> str:
+def _code(made_by: Fingerprint | None, today: str) -> str:
     if made_by is None:
         return "new"
-    return "same" if made_by == today else "changed"
+    if made_by.code == today:
+        return "same"
+    return "edited" if made_by.plan else "changed"
 
 
 def _failures(project: Project, graph: Graph) -> dict[str, tuple[str, ...]]:
