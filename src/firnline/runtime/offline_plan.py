@@ -20,6 +20,7 @@ from firnline.model.names import BOOKKEEPING, EPOCH_TIME
 from firnline.runtime.project import Declared, Project
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
 _PATIENCE = 60
@@ -81,8 +82,6 @@ def _told(project: Project, declared: Declared, name: str) -> str | None:
 
 def offline_plan(project: Project, declared: Declared, name: str) -> str | None:
     """The fingerprint of a stage's plan, or an error of any kind if that takes Spark."""
-    from pyspark.sql.connect.dataframe import DataFrame
-
     from firnline.engine.frames import frame_of, relation_of, table_name
     from firnline.engine.unplugged import UnpluggedError, known, unplugged
     from firnline.incremental.binding import Binder
@@ -105,13 +104,22 @@ def offline_plan(project: Project, declared: Declared, name: str) -> str | None:
     with unplugged(project.settings.spark_conf, columns) as session:
         frames = {each: known(frame_of(session, named(table_name(graph.name, each))), of) for each, of in schemas.items()}
         inputs |= {relation_of(frame).common.plan_id: (each, frame.columns) for each, frame in frames.items()}
-        made = made_of(session, declared, collection, frames, graph.schedule.start)
+        made = made_of(session, declared, collection, frames, graph.schedule.start, lambda frame, _: _frame(frame))
         if made.refusal is not None:
             raise made.refusal
         bound = Binder(inputs, refuse).bind(made.relation)
     types = {each: [(field.name, field.dataType.simpleString()) for field in of.fields] for each, of in schemas.items()}
     time = [("time", "timestamp" if graph.schedule.timed else "bigint")]
     return plan_fingerprint(bound, collection, Canonical({EPOCH_TIME: time, **types}, made.functions))
+
+
+def _frame(made: object) -> DataFrame:
+    """What a function made, unchecked: its columns' types are not known here."""
+    from pyspark.sql import DataFrame
+
+    if not isinstance(made, DataFrame):
+        raise TypeError(f"{type(made).__name__} is no DataFrame")
+    return made
 
 
 def _columns(project: Project, pipeline: str, name: str) -> StructType:

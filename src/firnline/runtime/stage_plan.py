@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -72,20 +72,25 @@ class Made:
 
 
 def made_of(
-    session: SparkSession, declared: Declared, collection: Collection, frames: Mapping[str, DataFrame], upper: int
+    session: SparkSession,
+    declared: Declared,
+    collection: Collection,
+    frames: Mapping[str, DataFrame],
+    upper: int,
+    check: Callable[[object, Collection], DataFrame] = checked,
 ) -> Made:
-    """Call a stage's function, or read its SQL, for an epoch that ends at ``upper``."""
+    """Call a stage's function, or read its SQL, for an epoch that ends at ``upper``; ``check`` refuses what no log can hold."""
     if collection.query is None:
         function = declared.functions[collection.name]
         with noted() as noticed:
             with recorded() as sites, at(upper, is_timed=declared.graph.schedule.timed):
                 result = function(**frames)
-            frame = checked(result, collection)
+            frame = check(result, collection)
             relation = relation_of(frame)
         known = {pickled: fingerprint(each, declared.root) for pickled, each in noticed.items()}
         return Made(frame, relation, sites, known, None)
     frame, refusal = queried(session, collection.query, frames)
-    return Made(checked(frame, collection), relation_of(frame), {}, {}, refusal)
+    return Made(check(frame, collection), relation_of(frame), {}, {}, refusal)
 
 
 def plan_of(
