@@ -129,6 +129,9 @@ GENERATORS = frozenset(
     ]
 )
 
+NAMING = frozenset(["struct", "arrays_zip"])
+"""What names the fields of a struct after its arguments."""
+
 TIE_SENSITIVE = frozenset(
     [
         "row_number",
