@@ -176,7 +176,7 @@ def _constant(of: Canonical, node: Constant) -> Meaning:
 def _map(of: Canonical, node: Map) -> Meaning:
     below = of.known(node.input)
     rows = below.rows
-    generators = [each for each in node.outputs if function(each.expression) in GENERATORS]
+    generators = [each for each in node.outputs if function(each.expression) in GENERATORS or len(each.columns) > 1]
     if generators:
         rows = _hash("generated", rows, *(of.said(each.expression, below.columns) for each in generators))
     columns: dict[str, str] = {}

@@ -125,4 +125,6 @@ def plan_of(
     is_top = any(isinstance(node, Top) for node in walk(bound.node))
     notes = ("a sort without a limit says nothing about a set of rows, and is dropped",) if bound.order and not is_top else ()
     ids = tuple(field.id for field in bound.fields)
-    return StagePlan(steps, ids, kept, None, notes, plan_fingerprint(bound, collection, canonical))
+    return StagePlan(
+        steps, ids, kept, None, notes, plan_fingerprint(bound, collection, Canonical(typing.schemas, made.functions))
+    )
