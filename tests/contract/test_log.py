@@ -14,6 +14,7 @@ from pyiceberg.exceptions import CommitFailedException
 from firnline.errors import FirnlineError
 from firnline.model.description import Description, Verdict
 from firnline.model.digest import Digest
+from firnline.model.fingerprint import Fingerprint
 from firnline.plan.frontier import Frontier
 from firnline.tables.catalog import Catalog
 from firnline.tables.control import Control
@@ -38,7 +39,9 @@ def log(catalog: Catalog) -> Log:
 
 def attempt(lower: int, upper: int, name: str) -> Sidecar:
     inputs = {"pages": Input(generation=0, upper=upper, snapshot=7)}
-    return Sidecar("visits", lower, upper, name, "f" * 32, inputs, {(lower, 0): Digest(2, 0, 3, 2**64 - 1)}, 1.5)
+    return Sidecar(
+        "visits", lower, upper, name, Fingerprint("f" * 32, "p" * 32), inputs, {(lower, 0): Digest(2, 0, 3, 2**64 - 1)}, 1.5
+    )
 
 
 def uppers(log: Log) -> list[int]:
@@ -110,7 +113,7 @@ def test_the_sidecar_comes_back_as_it_was(log: Log) -> None:
     table = log.load()
     assert table is not None
     assert Sidecar.read(table.io, entry.sidecar) == sidecar
-    assert (entry.rows, entry.weight, entry.fingerprint, entry.attempt) == (2, 0, "f" * 32, "a")
+    assert (entry.rows, entry.weight, entry.fingerprint, entry.attempt) == (2, 0, Fingerprint("f" * 32, "p" * 32), "a")
 
 
 def test_racing_publishers_of_one_epoch_publish_it_once(catalog: Catalog, log: Log) -> None:

@@ -15,6 +15,7 @@ from firnline.engine.call_sites import recorded
 from firnline.engine.frames import frame_of, relation_of
 from firnline.incremental.arranging import Arranged, arranged
 from firnline.incremental.binding import Binder
+from firnline.incremental.canonical import Canonical
 from firnline.incremental.derivation import Derivation, Moment, Rows
 from firnline.incremental.relation import column, consolidated, project
 from firnline.incremental.rules import RULES
@@ -95,7 +96,7 @@ def planned(session: SparkSession, function: Callable[..., DataFrame], histories
     found = Binder(inputs, analyze, sites).bind(relation_of(made))
     typing = Typing({name: analyze(relation_of(each)) for name, each in frames.items()}, analyze)
     ids = [field.id for field in found.fields]
-    return Planned(arranged(found.node, "kept", typing, {}), ids, typing)
+    return Planned(arranged(found.node, "kept", typing, Canonical(typing.schemas, {}), {}), ids, typing)
 
 
 def roughly(rows: Counter[Row]) -> Counter[Row]:

@@ -39,6 +39,10 @@ def plan(
         console.print(f"Nothing: {due}.")
     if any(step.code == "changed" for step in found):
         console.print("Published epochs keep the code that made them; the next new epoch uses today's and corrects the state.")
+    if any(step.code == "edited" for step in found):
+        console.print(
+            "Where the code is edited, the next epoch shows whether its plan changed; if not, nothing is computed again."
+        )
 
 
 def _span(labels: tuple[str, ...]) -> str:

@@ -8,7 +8,6 @@ it. Everything else is computed anew from what changed: a join's output is never
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -41,7 +40,7 @@ from firnline.incremental.algebra import (
     is_scan,
 )
 from firnline.incremental.algebra import walk as nodes_of
-from firnline.incremental.canonical import plan_hash
+from firnline.incremental.canonical import Canonical
 from firnline.incremental.expressions import function, identity, plain, rewritten, walk
 from firnline.incremental.pruning import pruned
 from firnline.incremental.relation import call, cast, column, integer
@@ -53,11 +52,12 @@ from firnline.incremental.uniqueness import Keys, is_unique
 
 @dataclass(frozen=True)
 class Arrangement:
-    """A hidden collection: its name, the node whose rows it keeps, and the columns under the names it keeps them."""
+    """A hidden collection: its name, the node whose rows it keeps, the columns under the names it keeps them and for people."""
 
     name: str
     node: Node
     columns: tuple[Column, ...]
+    labels: tuple[Column, ...]
 
 
 @dataclass(frozen=True)
@@ -68,29 +68,30 @@ class Arranged:
     root: Node
 
 
-def arranged(root: Node, name: str, typing: Typing, keys: Keys, *, is_kept: bool = True) -> Arranged:
+def arranged(root: Node, name: str, typing: Typing, canonical: Canonical, keys: Keys, *, is_kept: bool = True) -> Arranged:
     """The plan in steps.
 
     Args:
         root: The plan.
-        name: What the names of its arrangements begin with.
+        name: What the names of its arrangements begin with; they end with a hash of what they mean.
         typing: The types of its columns.
+        canonical: The meanings of its nodes.
         keys: What identifies the rows of the collections that it reads, as far as it is known.
         is_kept: Whether anything is kept.
     """
     for each in nodes_of(root):
         if isinstance(each, Iterate):
             typing.loop(each)
-    arranger = _Arranger(name, typing, keys, is_kept=is_kept, has_maps=_may_have_maps(root))
+    arranger = _Arranger(name, typing, canonical, keys, is_kept=is_kept, has_maps=_may_have_maps(root))
     found = arranger.rebuilt(pruned(root, root.ids))
     steps = tuple(replace(each, node=pruned(each.node, each.node.ids)) for each in arranger.arrangements)
     return Arranged(steps, pruned(found, root.ids))
 
 
 class _Arranger:
-    def __init__(self, name: str, typing: Typing, keys: Keys, *, is_kept: bool, has_maps: bool) -> None:
+    def __init__(self, name: str, typing: Typing, canonical: Canonical, keys: Keys, *, is_kept: bool, has_maps: bool) -> None:
         self.arrangements: list[Arrangement] = []
-        self._name, self._typing, self._keys = name, typing, keys
+        self._name, self._typing, self._canonical, self._keys = name, typing, canonical, keys
         self._is_kept, self._has_maps = is_kept, has_maps
         self._numbers = itertools.count()
         self._done: dict[int, Node] = {}
@@ -138,16 +139,16 @@ class _Arranger:
         number = id(node)
         if number not in self._kept:
             self._alive.append(node)
-            name = f"{self._name}__{plan_hash(node)[:12]}"
-            columns = _stored(node.columns)
+            # Neither the user's names nor the order of columns may show in what is stored, as they do not show in its name.
+            meant = self._canonical.meaning(node).columns
+            ids = node.ids if isinstance(node, Iterate) else sorted(node.ids, key=meant.__getitem__)
+            name = f"{self._name}__{self._canonical.hash(node, ids)[:12]}"
+            columns, labels = tuple(Column(of, f"c{ids.index(of)}") for of in node.ids), node.columns
             if isinstance(node, Accumulate):
                 node = changed(node, columns=columns, arrangement=name)
             if name not in self._typing.schemas:
                 self._typing.keep(name, node, [each.name for each in columns])
-                self.arrangements.append(Arrangement(name, node, columns))
-            else:  # the same rows under other names
-                kept = [stored for stored, _ in self._typing.schemas[name]]
-                columns = tuple(Column(each.id, stored) for each, stored in zip(columns, kept, strict=False))
+                self.arrangements.append(Arrangement(name, node, columns, labels))
             self._kept[number] = Input(columns, node.where, name)
         return self._kept[number]
 
@@ -259,19 +260,6 @@ def _over(part: Part, window: Expression) -> Expression:
     copy.CopyFrom(window)
     copy.window.window_function.CopyFrom(call("sum", part.term))
     return call("coalesce", copy, cast(integer(0), part.kind))
-
-
-def _stored(columns: Sequence[Column]) -> tuple[Column, ...]:
-    """Columns under names that a table can have: the users' as far as possible, no two alike."""
-    used: set[str] = set()
-    found = []
-    for each in columns:
-        plain_name = re.sub(r"[^a-z0-9]+", "_", each.name.lower()).strip("_") or "column"
-        candidates = itertools.chain([plain_name], (f"{plain_name}_{number}" for number in itertools.count(2)))
-        name = next(name for name in candidates if name not in used)
-        used.add(name)
-        found.append(Column(each.id, name))
-    return tuple(found)
 
 
 def _widened(node: Node, made: Sequence[tuple[Expression, Column]]) -> Node:

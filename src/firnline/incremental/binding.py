@@ -36,8 +36,8 @@ from firnline.incremental.grouping import aggregate, grouped
 from firnline.incremental.joining import join
 from firnline.incremental.ordering import ordered
 from firnline.incremental.recursing import MARK, recursion
-from firnline.incremental.relation import call, cast, column, integer
-from firnline.incremental.scope import Bound, Field, Made, reference, resolved, split
+from firnline.incremental.relation import alias, call, cast, column, integer
+from firnline.incremental.scope import Bound, Field, Made, name_fields, reference, resolved, split
 from firnline.incremental.settling import SETTLED
 from firnline.incremental.sql_expression import parsed
 from firnline.incremental.subqueries import filtered, has_subquery, is_time, valued
@@ -147,6 +147,7 @@ class Binder:
             self._check(expression, is_sorted=is_sorted)
             if kind == "unresolved_function":
                 self._spread(expression, scopes)
+                name_fields(expression)
             for below in list(inner(expression)):
                 below.CopyFrom(self._bound(below, scopes, is_sorted=function(expression) in functions.SORTED))
             if kind == "window" and function(expression.window.window_function) in SETTLED:
@@ -173,10 +174,11 @@ class Binder:
         if function(expression) == "count" and not expression.unresolved_function.is_distinct:
             expression.unresolved_function.arguments.append(integer(1))
             return
+        is_naming = function(expression) in functions.NAMING
         for each in arguments:
-            star = each.WhichOneof("expr_type") == "unresolved_star"
-            fields = self._starred(each, scopes) if star else ()
-            expression.unresolved_function.arguments.extend([reference(field.id) for field in fields] if star else [each])
+            starred = self._starred(each, scopes) if each.WhichOneof("expr_type") == "unresolved_star" else ()
+            made = [(of.name, self.already(reference(of.id))) for of in starred]
+            expression.unresolved_function.arguments.extend([alias(of, name) if is_naming else of for name, of in made] or [each])
 
     def _starred(self, expression: Expression, scopes: Sequence[Bound]) -> list[Field]:
         star = expression.unresolved_star

@@ -55,13 +55,17 @@ class Told:
     inputs: tuple[Told, ...]
 
 
-def told(node: Node) -> Told:
+Labels = Mapping[str, Mapping[str, str]]
+"""The names for people of columns that are kept: by arrangement, and then by id."""
+
+
+def told(node: Node, labels: Labels) -> Told:
     """The node and all below it, in words."""
     names = {of.id: of.name for each in walk(node) for of in each.columns}
-    return _told(node, names)
+    return _told(node, {**names, **{of: name for each in labels.values() for of, name in each.items()}}, labels)
 
 
-def _told(node: Node, names: Mapping[str, str]) -> Told:
+def _told(node: Node, names: Mapping[str, str], labels: Labels) -> Told:
     rule = RULES[type(node)]
     reads = []
     for name, columns in needs(node).items():
@@ -70,18 +74,19 @@ def _told(node: Node, names: Mapping[str, str]) -> Told:
     if isinstance(node, Accumulate):
         by = ", ".join(names.get(of, of) for of in node.keys)
         reads.append(f"{node.arrangement} by {by}" if by else node.arrangement)
-    inputs = tuple(_told(each, names) for each in node.inputs)
-    return Told(_operator(node, names), rule.how(node), tuple(reads), rule.cost(node), node.where, inputs)
+    inputs = tuple(_told(each, names, labels) for each in node.inputs)
+    return Told(_operator(node, names, labels), rule.how(node), tuple(reads), rule.cost(node), node.where, inputs)
 
 
 def _side(name: str) -> str:
     return "its input" if name == "input" else f"the {name} side"
 
 
-def _operator(node: Node, names: Mapping[str, str]) -> str:
+def _operator(node: Node, names: Mapping[str, str], labels: Labels) -> str:
     match node:
         case Input():
-            return f"{node.collection} ({', '.join(of.name for of in node.columns)})"
+            kept = labels.get(node.collection, {})
+            return f"{node.collection} ({', '.join(kept.get(of.id, of.name) for of in node.columns)})"
         case Constant():
             return "constant rows"
         case Map():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 NONDETERMINISTIC = frozenset(
     [
         "rand",
@@ -127,6 +129,9 @@ GENERATORS = frozenset(
     ]
 )
 
+NAMING = frozenset(["struct", "arrays_zip"])
+"""What names the fields of a struct after its arguments."""
+
 TIE_SENSITIVE = frozenset(
     [
         "row_number",
@@ -144,3 +149,18 @@ TIE_SENSITIVE = frozenset(
     ]
 )
 """Window functions whose answer depends on the order of rows that the given order leaves open."""
+
+_MORE = frozenset(["and", "or", "not", "in", "if", "map", "chr", "between", "timestampadd", "timestampdiff"])
+"""Functions of Spark that PySpark has no function of the same name for."""
+
+
+def is_builtin(name: str) -> bool:
+    """Whether a function, in lower case, is known to be Spark's own, so that its name says what it does."""
+    return name in _MORE or name in _offered() or not name.isidentifier()
+
+
+@functools.cache
+def _offered() -> frozenset[str]:
+    from pyspark.sql import functions as offered
+
+    return frozenset(name.lower() for name in offered.__all__)

@@ -18,7 +18,7 @@ from firnline.incremental import functions
 from firnline.incremental.algebra import Aggregate, Column, Output, Union
 from firnline.incremental.expressions import function, references, rewritten
 from firnline.incremental.relation import call, cast, integer, null
-from firnline.incremental.scope import Bound, Field, reference
+from firnline.incremental.scope import Bound, Field, reference, split
 
 if TYPE_CHECKING:
     from firnline.incremental.binding import Binder
@@ -59,6 +59,8 @@ def _aggregates(binder: Binder, relation: Relation, source: Bound, keys: int) ->
     made = []
     for number, each in enumerate(expressions):
         name = each.alias.name[0] if each.WhichOneof("expr_type") == "alias" else None
+        if each.WhichOneof("expr_type") == "unresolved_attribute":
+            name = split(each.unresolved_attribute.unparsed_identifier)[-1]
         if name is None:
             names = names or binder.names(relation, keys + len(expressions))
             name = names[keys + number]

@@ -9,6 +9,9 @@ from pyspark.sql.connect.proto import Expression
 
 from firnline.errors import FirnlineError
 from firnline.incremental.algebra import Column, Node, Output
+from firnline.incremental.expressions import function
+from firnline.incremental.functions import NAMING
+from firnline.incremental.relation import alias
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,15 @@ def reference(id: str, path: Sequence[str] = ()) -> Expression:
     quoted = ["`" + part.replace("`", "``") + "`" for part in (id, *path)]
     expression.unresolved_attribute.unparsed_identifier = ".".join(quoted)
     return expression
+
+
+def name_fields(expression: Expression) -> None:
+    """Say the names of fields that a function takes from its arguments, before these become ids."""
+    if function(expression) not in NAMING:
+        return
+    for each in expression.unresolved_function.arguments:
+        if each.WhichOneof("expr_type") == "unresolved_attribute":
+            each.CopyFrom(alias(each, split(each.unresolved_attribute.unparsed_identifier)[-1]))
 
 
 def _one(fields: list[Field], name: str) -> Field | None:

@@ -1,4 +1,4 @@
-"""Fingerprints: of a stage's function, a hash of what it means.
+"""Fingerprints: of a stage, a hash of its code and one of its plan; here the code's, a hash of what a function means.
 
 Where the function stands, what it and its variables are called, how it is laid out and documented does not count. A change of
 its syntax, of a value it reads, or of project code it reaches, at any depth, does. Where the two wishes meet the second wins:
@@ -23,6 +23,7 @@ import sys
 import sysconfig
 from collections import ChainMap, deque
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.machinery import PathFinder
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
@@ -43,6 +44,25 @@ INERT = {("firnline", "Pipeline"), ("logging", "Logger"), ("logging", "LoggerAda
 # What counts of a UDF: the rest of its state is filled in when it is used.
 UDF = ("func", "_returnType", "evalType", "deterministic")
 PROTOCOL = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What made an epoch: the hash of its code and, if it has a plan that says all, the hash of that.
+
+    >>> made = Fingerprint("code", "plan")
+    >>> [made.is_same(other) for other in (Fingerprint("refactored", "plan"), Fingerprint("code", "other"), Fingerprint("code"))]
+    [True, False, True]
+    """
+
+    code: str
+    plan: str | None = None
+
+    def is_same(self, other: Fingerprint) -> bool:
+        """Whether both mean the same: the plans decide, the code where there are none."""
+        if self.plan is not None and other.plan is not None:
+            return self.plan == other.plan
+        return self.code == other.code
 
 
 class _OpaqueError(Exception):

@@ -55,7 +55,7 @@ def is_kept(project: Project, graph: Graph, collection: str, epoch: Epoch) -> bo
     head = project.log(graph.name, collection).head()
     if head is None or head.description.upper < epoch.upper:
         return False
-    if head.fingerprint != graph.fingerprints[collection]:
+    if head.fingerprint and head.fingerprint.code != graph.fingerprints[collection]:
         _logger.info("%s.%s was made by other code than today's; new epochs use today's", graph.name, collection)
     return True
 

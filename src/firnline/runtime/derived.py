@@ -1,7 +1,7 @@
 """A stage's epoch from its plan: arrangements first, then the stage's own rows, each from what changed where that is possible.
 
-Possible means: the log was made by today's code, and so was every arrangement, up to where the epoch begins. Otherwise (the first
-epoch, changed code, a plan without rules) the rows are computed from the whole state, and the difference to the log is kept.
+Possible means: the log was made by today's plan, and so was every arrangement, up to where the epoch begins. Otherwise (the first
+epoch, a changed plan, one without rules) the rows are computed from the whole state, and the difference to the log is kept.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -31,6 +31,7 @@ from firnline.incremental.relation import call, column, consolidated, filtered, 
 from firnline.incremental.rules import RULES
 from firnline.incremental.uniqueness import is_unique
 from firnline.model.description import Verdict
+from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import DIFF, EPOCH, is_reserved
 from firnline.runtime.evaluation import in_order
 from firnline.runtime.recursion import Iterations, Recursion
@@ -65,6 +66,8 @@ class Derived:
             return self.destination.stage(delta, self.run.epoch, generation, self.run.attempt)
         are_changes = [self._kept(step) for step in self.plan.steps.arrangements]
         is_continued = all(are_changes) and self._is_continued()
+        if not is_continued and self.destination.head.snapshot is not None:
+            _logger.info("%s is computed in full once: its plan or what it keeps is new", self.run.collection.name)
         ids = dict(zip(self.frame.columns, self.plan.ids, strict=True))
         root = self.plan.steps.root
         is_proven = is_unique(root, [ids[key] for key in self.run.collection.keys], self._known_keys())
@@ -78,9 +81,14 @@ class Derived:
         kept = {step.name: _keys(step) for step in self.plan.steps.arrangements if isinstance(step.node, Accumulate)}
         return {**{each.name: each.keys for each in self.run.declared.graph.collections}, **kept}
 
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """The fingerprint of the stage, with that of its plan."""
+        return replace(self.run.fingerprint, plan=self.plan.fingerprint)
+
     def _is_continued(self) -> bool:
-        head = self.destination.head
-        return head.snapshot is not None and head.fingerprint == self.run.fingerprint
+        made_by = self.destination.head.fingerprint
+        return made_by is not None and self.fingerprint.is_same(made_by)
 
     def _kept(self, step: Arrangement) -> bool:
         """Advance an arrangement through the epoch; whether its rows of the epoch are a change and not the whole."""
@@ -111,7 +119,7 @@ class Derived:
                 raise FirnlineError("GENERATION_CHANGED", f"{step.name!r} moved while its epoch was computed")
             return
         seconds = time.monotonic() - began
-        verdict = destination.publish(staged, self.run.epoch, generation, self.run.fingerprint, self._lineage(), seconds)
+        verdict = destination.publish(staged, self.run.epoch, generation, self.fingerprint, self._lineage(), seconds)
         if verdict not in (Verdict.FREE, Verdict.TAKEN):
             raise FirnlineError("GENERATION_CHANGED", f"{step.name!r} moved while its epoch was computed")
 

@@ -70,12 +70,13 @@ def _explained(project: Project, declared: Declared, session: SparkSession, coll
         return Explanation(collection.name, collection.refresh, "convergent", why, (), {}, plan.notes, plan.refusal.as_json())
     kind, why = classified(plan.steps)
     nodes = [*((step.name, step.node) for step in plan.steps.arrangements), (collection.name, plan.steps.root)]
+    labels = {step.name: {of.id: of.name for of in step.labels} for step in plan.steps.arrangements}
     steps = []
     for name, node in nodes:
         inputs = {each.collection for each in walk(node) if isinstance(each, algebra.Input)}
         sizes = [project.log(pipeline, each).stored_bytes() for each in inputs if not is_reserved(each)]
         total = sum(size for size in sizes if size is not None)
-        steps.append(Step(name, told(node), project.log(pipeline, name).stored_bytes(), total))
+        steps.append(Step(name, told(node, labels), project.log(pipeline, name).stored_bytes(), total))
     origins = lineage(plan.steps, plan.ids)
     named = {name: origins[of] for name, of in zip(made.frame.columns, plan.ids, strict=True)}
     return Explanation(collection.name, collection.refresh, kind, why, tuple(steps), named, plan.notes, None)

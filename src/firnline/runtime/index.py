@@ -34,7 +34,7 @@ def sync(project: Project, graph: Graph, *collections: str) -> None:
                     snapshot_id=entry.snapshot,
                     rows=entry.rows,
                     weight=entry.weight,
-                    fingerprint=entry.fingerprint,
+                    fingerprint=entry.fingerprint.code,
                     attempt=entry.attempt,
                     sidecar=entry.sidecar,
                     published_at=entry.published_at,

@@ -43,6 +43,8 @@ class Declared:
 
     graph: Graph
     functions: dict[str, Function]
+    root: Path
+    """The project's folder."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +92,7 @@ class Project:
     def graph(self, name: str) -> Graph:
         """A pipeline's graph, without importing its module into this process."""
         self._path(name)
-        cache = self.settings.work / "graphs" / f"{name}-{self._state()}.json"
+        cache = self.settings.work / "graphs" / f"{name}-{self.state()}.json"
         if cache.is_file():
             return Graph.of_json(json.loads(cache.read_text()))
         document = self._compile(name)
@@ -115,7 +117,7 @@ class Project:
         }
         module = sys.modules[_module(name)]
         graph = replace(check(pipeline, fingerprints), doc=inspect.getdoc(module) or "")
-        return Declared(graph, {collection.name: function for collection, function in pipeline.declared})
+        return Declared(graph, {collection.name: function for collection, function in pipeline.declared}, root)
 
     def _path(self, name: str) -> Path:
         path = self.settings.root / PIPELINES / f"{name}.py"
@@ -146,13 +148,14 @@ class Project:
         where = found[1].where if found else None
         raise FirnlineError("NO_SUCH_PIPELINE", f"{PIPELINES / name}.py declares {many} named {name!r}", where)
 
-    def _state(self) -> str:
-        """A hash of all that a graph and its fingerprints are made from."""
+    def state(self) -> str:
+        """A hash of all that a graph, its fingerprints and those of its plans are made from."""
         state = hashlib.sha256(sys.version.encode())
         for path in self._code():
             state.update(str(path).encode() + b"\0" + path.read_bytes())
         ours = Path(__file__).parent.parent
-        for path in (*sorted((ours / "model").glob("*.py")), ours / "engine" / "pinned.py", Path(__file__)):
+        made_by = [*sorted((ours / "model").glob("*.py")), *sorted((ours / "incremental").glob("*.py"))]
+        for path in (*made_by, ours / "engine" / "pinned.py", Path(__file__)):
             state.update(path.read_bytes())
         state.update(str(os.stat(sysconfig.get_path("purelib")).st_mtime_ns).encode())
         return state.hexdigest()[:16]

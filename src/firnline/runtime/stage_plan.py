@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -12,17 +12,21 @@ from pyspark.sql.connect.session import SparkSession
 
 from firnline.engine.call_sites import recorded
 from firnline.engine.frames import frame_of, relation_of
+from firnline.engine.python_functions import noted
 from firnline.engine.queries import queried
 from firnline.errors import FirnlineError
 from firnline.incremental.algebra import Top, walk
 from firnline.incremental.arranging import Arranged, arranged
 from firnline.incremental.binding import ALWAYS, Binder
+from firnline.incremental.canonical import Canonical
 from firnline.incremental.typing import Schema, Typing
 from firnline.model.declaration import Collection
+from firnline.model.fingerprint import fingerprint
 from firnline.model.graph import Graph
 from firnline.model.names import EPOCH_TIME
 from firnline.runtime.evaluation import checked
 from firnline.runtime.logical_time import at
+from firnline.runtime.plan_fingerprint import plan_fingerprint
 from firnline.runtime.project import Declared
 
 _logger = logging.getLogger(__name__)
@@ -38,6 +42,7 @@ class StagePlan:
         schemas: The columns of every arrangement.
         refusal: Why the plan is taken as it stands.
         notes: What a user should know of the plan.
+        fingerprint: The hash of what the plan means; None if it is taken as it stands or does not say all.
     """
 
     steps: Arranged | None
@@ -45,28 +50,48 @@ class StagePlan:
     schemas: Mapping[str, Schema]
     refusal: FirnlineError | None
     notes: tuple[str, ...] = ()
+    fingerprint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a stage's function made: a DataFrame, where its parts were written, and why its SQL was not translated, if so."""
+    """What a stage's function made.
+
+    Args:
+        frame: The DataFrame.
+        relation: Its plan.
+        sites: Where its parts were written.
+        functions: The fingerprints of its Python functions, by the bytes that stand for them in the plan.
+        refusal: Why its SQL was not translated, if so.
+    """
 
     frame: DataFrame
+    relation: Relation
     sites: Mapping[int, str]
+    functions: Mapping[bytes, str]
     refusal: FirnlineError | None
 
 
 def made_of(
-    session: SparkSession, declared: Declared, collection: Collection, frames: Mapping[str, DataFrame], upper: int
+    session: SparkSession,
+    declared: Declared,
+    collection: Collection,
+    frames: Mapping[str, DataFrame],
+    upper: int,
+    check: Callable[[object, Collection], DataFrame] = checked,
 ) -> Made:
-    """Call a stage's function, or read its SQL, for an epoch that ends at ``upper``."""
+    """Call a stage's function, or read its SQL, for an epoch that ends at ``upper``; ``check`` refuses what no log can hold."""
     if collection.query is None:
         function = declared.functions[collection.name]
-        with recorded() as sites, at(upper, is_timed=declared.graph.schedule.timed):
-            result = function(**frames)
-        return Made(checked(result, collection), sites, None)
+        with noted() as noticed:
+            with recorded() as sites, at(upper, is_timed=declared.graph.schedule.timed):
+                result = function(**frames)
+            frame = check(result, collection)
+            relation = relation_of(frame)
+        known = {pickled: fingerprint(each, declared.root) for pickled, each in noticed.items()}
+        return Made(frame, relation, sites, known, None)
     frame, refusal = queried(session, collection.query, frames)
-    return Made(checked(frame, collection), {}, refusal)
+    return Made(check(frame, collection), relation_of(frame), {}, {}, refusal)
 
 
 def plan_of(
@@ -86,11 +111,12 @@ def plan_of(
     try:
         if made.refusal is not None:
             raise made.refusal
-        bound = binder.bind(relation_of(made.frame))
+        bound = binder.bind(made.relation)
         time = [("time", "timestamp" if graph.schedule.timed else "bigint")]
         typing = Typing({EPOCH_TIME: time, **{name: analyze(each) for name, each in relations.items()}}, analyze)
+        canonical = Canonical(typing.schemas, made.functions)
         keys = {each.name: each.keys for each in graph.collections}
-        steps = arranged(bound.node, collection.name, typing, keys, is_kept=collection.refresh != "full")
+        steps = arranged(bound.node, collection.name, typing, canonical, keys, is_kept=collection.refresh != "full")
     except FirnlineError as refusal:
         if refusal.code in ALWAYS or collection.refresh == "incremental":
             raise
@@ -99,4 +125,7 @@ def plan_of(
     kept = {step.name: typing.schemas[step.name] for step in steps.arrangements}
     is_top = any(isinstance(node, Top) for node in walk(bound.node))
     notes = ("a sort without a limit says nothing about a set of rows, and is dropped",) if bound.order and not is_top else ()
-    return StagePlan(steps, tuple(field.id for field in bound.fields), kept, None, notes)
+    ids = tuple(field.id for field in bound.fields)
+    return StagePlan(
+        steps, ids, kept, None, notes, plan_fingerprint(bound, collection, Canonical(typing.schemas, made.functions))
+    )

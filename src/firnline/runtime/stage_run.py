@@ -18,6 +18,7 @@ from firnline.model.declaration import Collection, Function
 from firnline.model.description import Verdict
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
+from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import BOOKKEEPING, DIFF, QUARANTINE
 from firnline.runtime.derived import Derived
 from firnline.runtime.evaluation import checked, in_order, told
@@ -83,7 +84,7 @@ class StageRun:
         staged = derived.staged(generation)
         if isinstance(staged, Verdict):
             return Published(staged, Digest(), 0)
-        verdict = destination.publish(staged, self.epoch, generation, self.fingerprint, lineage, time.monotonic() - began)
+        verdict = destination.publish(staged, self.epoch, generation, derived.fingerprint, lineage, time.monotonic() - began)
         return Published(verdict, staged.total, 0)
 
     @property
@@ -133,6 +134,6 @@ class StageRun:
         return Destination.of(self.session, log, columns, placement, self.declared.graph.schedule.start, self.collection.where)
 
     @property
-    def fingerprint(self) -> str:
+    def fingerprint(self) -> Fingerprint:
         """The fingerprint of the collection's code."""
-        return self.declared.graph.fingerprints[self.collection.name]
+        return Fingerprint(self.declared.graph.fingerprints[self.collection.name])

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from firnline.model.description import Description
 from firnline.model.epoch import Epoch, Schedule
+from firnline.model.fingerprint import Fingerprint
 from firnline.model.graph import Graph
 from firnline.model.names import QUARANTINE
 from firnline.plan.advance import advance
@@ -29,7 +31,7 @@ class CollectionStatus:
     """The epochs whose last attempt failed, each with its error."""
     malformed: int
     code: str
-    """``same`` as made the newest epoch, ``changed`` since, or ``new``."""
+    """``same`` as made the newest epoch, ``changed`` since, ``edited`` if only Spark can tell which of both, or ``new``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +78,10 @@ def status(project: Project, graph: Graph) -> PipelineStatus:
     due = horizon(schedule, [head for head, _ in heads.values()])
     failures = _failures(project, graph)
     there = project.catalog.names(graph.name)
+    codes = _codes(project, graph, heads)
     lines = []
     for collection in graph.collections:
-        head, fingerprint = heads[collection.name]
+        head, _ = heads[collection.name]
         upper = head.upper if head else schedule.start
         lines.append(
             CollectionStatus(
@@ -90,7 +93,7 @@ def status(project: Project, graph: Graph) -> PipelineStatus:
                 missing=schedule.count(upper, due),
                 failed=failures.get(collection.name, ()),
                 malformed=_malformed(project, graph, collection.name, there),
-                code=_code(fingerprint, graph.fingerprints[collection.name]),
+                code=codes[collection.name],
             )
         )
     frontier = project.control(graph.name).frontier()
@@ -100,29 +103,48 @@ def status(project: Project, graph: Graph) -> PipelineStatus:
 def steps(project: Project, graph: Graph, upto: Epoch | None) -> list[Step]:
     """What would run to bring every collection through an epoch (the last one that is due by default)."""
     heads = _heads(project, graph)
+    codes = _codes(project, graph, heads)
     found = []
     for collection in graph.collections:
-        head, fingerprint = heads[collection.name]
+        head, _ = heads[collection.name]
         start = head.upper if head else graph.schedule.start
         due = upto.upper if upto else horizon(graph.schedule, [head for head, _ in heads.values()])
         missing = advance(collection, graph.schedule, head, Epoch(start, due)).missing if start < due else ()
         labels = tuple(graph.schedule.label(epoch.lower) for epoch in missing)
-        found.append(Step(collection.name, labels, _code(fingerprint, graph.fingerprints[collection.name])))
+        found.append(Step(collection.name, labels, codes[collection.name]))
     return found
 
 
-def _heads(project: Project, graph: Graph) -> dict[str, tuple[Description | None, str | None]]:
-    found: dict[str, tuple[Description | None, str | None]] = {}
+Heads = dict[str, tuple[Description | None, Fingerprint | None]]
+
+
+def _heads(project: Project, graph: Graph) -> Heads:
+    found: Heads = {}
     for collection in graph.collections:
         head = project.log(graph.name, collection.name).head()
         found[collection.name] = (head.description, head.fingerprint) if head else (None, None)
     return found
 
 
-def _code(made_by: str | None, today: str) -> str:
-    if made_by is None:
-        return "new"
-    return "same" if made_by == today else "changed"
+def _codes(project: Project, graph: Graph, heads: Heads) -> dict[str, str]:
+    """How today's code of every collection compares with what made its newest epoch."""
+    made_by = {name: fingerprint for name, (_, fingerprint) in heads.items() if fingerprint is not None}
+    edited = [name for name, found in made_by.items() if found.code != graph.fingerprints[name] and found.plan]
+    plans: Mapping[str, str | None] = {}
+    if edited:
+        from firnline.runtime.offline_plan import offline_plans
+
+        plans = offline_plans(project, graph, edited)
+    codes = {}
+    for name in heads:
+        if name not in made_by:
+            codes[name] = "new"
+        elif name in plans and plans[name] is None:
+            codes[name] = "edited"
+        else:
+            today = Fingerprint(graph.fingerprints[name], plans.get(name))
+            codes[name] = "same" if today.is_same(made_by[name]) else "changed"
+    return codes
 
 
 def _failures(project: Project, graph: Graph) -> dict[str, tuple[str, ...]]:

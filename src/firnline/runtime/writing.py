@@ -23,6 +23,7 @@ from firnline.errors import FirnlineError, Location
 from firnline.model.description import Verdict
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
+from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import BOOKKEEPING
 from firnline.runtime.evaluation import difference_of
 from firnline.tables.log import Head, Log, field_ids, head_of
@@ -139,7 +140,7 @@ class Destination:
         )
 
     def publish(
-        self, staged: Staged, epoch: Epoch, generation: int, fingerprint: str, inputs: Mapping[str, Input], seconds: float
+        self, staged: Staged, epoch: Epoch, generation: int, fingerprint: Fingerprint, inputs: Mapping[str, Input], seconds: float
     ) -> Verdict:
         """Publish what was staged, from where the log ended up to the epoch's end."""
         lower = self.head.description.upper

@@ -24,6 +24,7 @@ from pyiceberg.transforms import IdentityTransform
 
 from firnline.errors import FirnlineError
 from firnline.model.description import Description, Verdict
+from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import DIFF, EPOCH, PART
 from firnline.tables.catalog import Catalog, reachable
 from firnline.tables.commit import commit_once, drop_once, until_known
@@ -38,6 +39,7 @@ LOWER = "firnline.lower"
 ROWS = "firnline.rows"
 WEIGHT = "firnline.weight"
 FINGERPRINT = "firnline.fingerprint"
+PLAN = "firnline.plan"
 SECONDS = "firnline.seconds"
 SIDECAR = "firnline.sidecar"
 
@@ -58,7 +60,7 @@ class Head:
 
     description: Description
     snapshot: int | None
-    fingerprint: str | None
+    fingerprint: Fingerprint | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Entry:
     lower: int
     rows: int
     weight: int
-    fingerprint: str
+    fingerprint: Fingerprint
     attempt: str
     sidecar: str
     seconds: float
@@ -211,7 +213,7 @@ def head_of(table: Table) -> Head:
     if snapshot is None:
         start = int(table.properties[START])
         return Head(Description(0, start, start), None, None)
-    return Head(_described(snapshot), snapshot.snapshot_id, _property(snapshot, FINGERPRINT))
+    return Head(_described(snapshot), snapshot.snapshot_id, _fingerprint(snapshot))
 
 
 def field_ids(table: Table) -> dict[str, int]:
@@ -249,6 +251,11 @@ def _property(snapshot: Snapshot, key: str) -> str | None:
     return None if snapshot.summary is None else snapshot.summary.additional_properties.get(key)
 
 
+def _fingerprint(snapshot: Snapshot) -> Fingerprint | None:
+    code = _property(snapshot, FINGERPRINT)
+    return None if code is None else Fingerprint(code, _property(snapshot, PLAN))
+
+
 def _files(table: Table, snapshot_id: int) -> Iterator[DataFile]:
     snapshot = table.snapshot_by_id(snapshot_id)
     assert snapshot is not None
@@ -265,7 +272,8 @@ def _summary(sidecar: Sidecar, path: str) -> dict[str, str]:
         LOWER: str(sidecar.lower),
         ROWS: str(total.rows),
         WEIGHT: str(total.weight),
-        FINGERPRINT: sidecar.fingerprint,
+        FINGERPRINT: sidecar.fingerprint.code,
+        **({PLAN: sidecar.fingerprint.plan} if sidecar.fingerprint.plan else {}),
         SECONDS: f"{sidecar.seconds:.3f}",
         SIDECAR: path,
     }
@@ -280,7 +288,7 @@ def _entry(snapshot: Snapshot) -> Entry:
         lower=int(properties[LOWER]),
         rows=int(properties[ROWS]),
         weight=int(properties[WEIGHT]),
-        fingerprint=properties[FINGERPRINT],
+        fingerprint=Fingerprint(properties[FINGERPRINT], properties.get(PLAN)),
         attempt=properties[ATTEMPT],
         sidecar=properties[SIDECAR],
         seconds=float(properties[SECONDS]),

@@ -13,6 +13,7 @@ from typing import Any
 from pyiceberg.io import FileIO
 
 from firnline.model.digest import Digest
+from firnline.model.fingerprint import Fingerprint
 
 VERSION = 1
 
@@ -34,7 +35,7 @@ class Sidecar:
     lower: int
     upper: int
     attempt: str
-    fingerprint: str
+    fingerprint: Fingerprint
     inputs: Mapping[str, Input]
     digests: Mapping[tuple[int, int], Digest]
     """By (epoch, part); parts without a change are left out."""
@@ -54,7 +55,8 @@ class Sidecar:
             "lower": self.lower,
             "upper": self.upper,
             "attempt": self.attempt,
-            "fingerprint": self.fingerprint,
+            "fingerprint": self.fingerprint.code,
+            "plan": self.fingerprint.plan,
             "inputs": inputs,
             "digests": digests,
             "seconds": round(self.seconds, 3),
@@ -77,7 +79,7 @@ class Sidecar:
             data["lower"],
             data["upper"],
             data["attempt"],
-            data["fingerprint"],
+            Fingerprint(data["fingerprint"], data.get("plan")),
             inputs,
             digests,
             data["seconds"],

@@ -37,6 +37,10 @@ CASES = {
     "without nulls": lambda left: left.fillna(0, subset=["x"]).dropna().replace("p", "pp"),
     "python": lambda left: left.select("k", F.udf(lambda value: (value or 0) + 1, "int")("x").alias("y")),
     "batches": lambda left: left.mapInPandas(doubled, "k int, a string, x double"),
+    "fields": lambda left: left.select("k", F.to_json(F.struct("k", "a", F.col("x").alias("y"))).alias("json")),
+    "fields of all": lambda left: left.selectExpr("k", "to_json(struct(*)) AS json"),
+    "fields of fields": lambda left: left.withColumn("s", F.struct("a", "x")).select("k", "s.x", F.struct("s.a").alias("t")),
+    "zipped": lambda left: left.withColumn("y", F.array("x")).select("k", F.to_json(F.arrays_zip("y")).alias("json")),
     "one column": lambda left: left.select("a"),
     "toDF": lambda left: left.toDF("u", "v", "w").select("v", F.col("w").cast("string")),
 }
