@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -14,18 +14,19 @@ from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 
 from firnline.engine.call_sites import recorded
-from firnline.engine.frames import frame_of, relation_of
+from firnline.engine.frames import ddl, frame_of, relation_of
 from firnline.incremental.arranging import Arranged, arranged
 from firnline.incremental.binding import Binder
 from firnline.incremental.derivation import Derivation, Moment, Rows
 from firnline.incremental.relation import column, consolidated, project
 from firnline.incremental.rules import RULES
 from firnline.incremental.typing import Typing
-from firnline.model.names import DIFF
+from firnline.model.names import DIFF, quoted
 
 Row = tuple[Any, ...]
 NAN = float("nan")
 """The one NaN of all comparisons: equal to itself, being the same object."""
+WIDE = Context(prec=38)
 Kept = dict[str, list[list[tuple[Row, int]]]]
 
 
@@ -94,7 +95,7 @@ def _settled(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(_settled(each) for each in value)
     if isinstance(value, Decimal):
-        return value.normalize()
+        return WIDE.normalize(value)
     if isinstance(value, bytearray):
         return bytes(value)
     return value
@@ -106,7 +107,7 @@ def planned(session: SparkSession, function: Callable[..., DataFrame], histories
     inputs = {relation_of(each).common.plan_id: (name, each.columns) for name, each in frames.items()}
 
     def analyze(relation: Relation) -> list[tuple[str, str]]:
-        return [(field.name, field.dataType.simpleString()) for field in frame_of(session, relation).schema.fields]
+        return [(field.name, ddl(field.dataType)) for field in frame_of(session, relation).schema.fields]
 
     with recorded() as sites:
         made = function(**frames)
@@ -125,8 +126,16 @@ def roughly(rows: Counter[Row]) -> Counter[Row]:
     return found
 
 
-def check(session: SparkSession, function: Callable[..., DataFrame], histories: Mapping[str, History]) -> None:
-    """At every epoch the changes so far add up to what plain Spark gives; at the end, bit for bit, to ours from scratch."""
+def check(
+    session: SparkSession,
+    function: Callable[..., DataFrame],
+    histories: Mapping[str, History],
+    plainly: Callable[..., DataFrame] | None = None,
+) -> None:
+    """At every epoch the changes so far add up to what plain Spark gives; at the end, bit for bit, to ours from scratch.
+
+    Plain Spark is asked for the function itself, or for ``plainly`` where that is the same, written otherwise.
+    """
     plan = planned(session, function, histories)
     kept: Kept = {step.name: [] for step in plan.steps.arrangements}
     state: Counter[Row] = Counter()
@@ -136,7 +145,7 @@ def check(session: SparkSession, function: Callable[..., DataFrame], histories: 
             state[row] += weight
         found = Counter({row: weight for row, weight in state.items() if weight})
         plain = {name: frame(session, history.rows(epoch + 1), history.schema) for name, history in histories.items()}
-        expected = summed([(tuple(row), 1) for row in function(**plain).collect()])
+        expected = summed([(tuple(row), 1) for row in (plainly or function)(**plain).collect()])
         assert roughly(found) == roughly(expected), f"epoch {epoch}: {found} is not {expected}"
     scratch = _run(session, plan, histories, {name: [[]] * last for name in kept}, last, is_first=True)
     assert found == scratch, f"the sum of changes is {found}; from scratch it is {scratch}"
@@ -151,7 +160,7 @@ def _run(
     for name, node, columns in [*steps, ("", plan.steps.root, plan.ids)]:
         known = dict(histories)
         for each, changes in kept.items():
-            schema = ", ".join(f"{of} {kind}" for of, kind in plan.typing.schemas[each])
+            schema = ", ".join(f"{quoted(of)} {kind}" for of, kind in plan.typing.schemas[each])
             known[each] = History(schema, [*changes, []][: epoch + 1])
         derivation = Derivation(MemoryLeaves(session, known, epoch), RULES)
         rows = derivation.state(node, "new") if is_first else derivation.delta(node)

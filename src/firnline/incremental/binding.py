@@ -10,7 +10,6 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 from google.protobuf.message import Message
 from pyspark.sql.connect.proto import Expression, Relation
@@ -18,31 +17,27 @@ from pyspark.sql.connect.proto import Expression, Relation
 from firnline.errors import FirnlineError, Location
 from firnline.incremental import functions
 from firnline.incremental.algebra import (
-    CoGroupMap,
+    KEY,
     Column,
     Constant,
-    Filter,
-    GroupMap,
     Input,
     Map,
-    Node,
     Output,
-    Top,
     Verbatim,
     Window,
 )
 from firnline.incremental.expressions import function, inner, place, plain, references, rewritten, walk
 from firnline.incremental.grouping import aggregate, grouped
-from firnline.incremental.joining import join
+from firnline.incremental.limiting import deduplicated, first
 from firnline.incremental.ordering import ordered
+from firnline.incremental.pandas_groups import co_group_map, group_map
 from firnline.incremental.recursing import MARK, recursion
-from firnline.incremental.relation import call, cast, column, integer
-from firnline.incremental.scope import Bound, Field, Made, reference, resolved, split
-from firnline.incremental.settling import SETTLED
+from firnline.incremental.relation import call, integer
+from firnline.incremental.scope import Bound, Field, Made, plainly, reference, resolved, split
 from firnline.incremental.sql_expression import parsed
-from firnline.incremental.subqueries import filtered, has_subquery, is_time, valued
+from firnline.incremental.subqueries import filtered, has_subquery, is_time, joined_by, lateral, valued
 from firnline.incremental.typing import Analyze
-from firnline.incremental.uniting import distinct, united
+from firnline.incremental.uniting import united
 
 ALWAYS = frozenset(["NONDETERMINISTIC_FUNCTION", "DEDUP_WITHOUT_ORDER", "LIMIT_WITHOUT_ORDER"])
 
@@ -117,7 +112,14 @@ class Binder:
 
         A subquery that refers to rows outside cannot be analysed by itself, and nobody sees its names: there any do.
         """
-        return [f"_{number}" for number in range(count)] if self._outside else [name for name, _ in self.analyze(relation)]
+        if self._outside:
+            return [f"_{number}" for number in range(count)]
+        if self._subqueries:
+            wrapped = Relation()
+            wrapped.with_relations.root.CopyFrom(relation)
+            wrapped.with_relations.references.extend(self._subqueries.values())
+            relation = wrapped
+        return [name for name, _ in self.analyze(relation)]
 
     def new(self, name: str) -> Column:
         """A new column."""
@@ -131,7 +133,8 @@ class Binder:
         copy.CopyFrom(expression)
         return self._bound(copy, scopes)
 
-    def _bound(self, expression: Expression, scopes: Sequence[Bound], *, is_sorted: bool = False) -> Expression:
+    def _bound(self, expression: Expression, scopes: Sequence[Bound], allowed: frozenset[str] = frozenset()) -> Expression:
+        """The expression with names replaced; ``allowed`` are functions that see an order, and have one here."""
         with self.at(expression):
             kind = expression.WhichOneof("expr_type")
             if kind == "expression_string":
@@ -144,24 +147,21 @@ class Binder:
                 raise self.refusal("NONDETERMINISTIC_FUNCTION", "a Python function that is declared nondeterministic")
             if is_time(expression):
                 raise self.refusal("UNSUPPORTED_EXPRESSION", "epoch_time() elsewhere than in where, select and withColumn")
-            self._check(expression, is_sorted=is_sorted)
+            self._check(expression, allowed)
             if kind == "unresolved_function":
                 self._spread(expression, scopes)
             for below in list(inner(expression)):
-                below.CopyFrom(self._bound(below, scopes, is_sorted=function(expression) in functions.SORTED))
-            if kind == "window" and function(expression.window.window_function) in SETTLED:
-                raise self.refusal("UNSUPPORTED_EXPRESSION", f"{function(expression.window.window_function)}() over a window")
+                below.CopyFrom(self._bound(below, scopes, _ordered_by(expression, below)))
             return expression
 
-    def _check(self, expression: Expression, *, is_sorted: bool) -> None:
+    def _check(self, expression: Expression, allowed: frozenset[str]) -> None:
         name = function(expression)
         if name is None:
             return
         is_clock = name in functions.CLOCK and not list(inner(expression))
         if name in functions.NONDETERMINISTIC or is_clock:
             raise self.refusal("NONDETERMINISTIC_FUNCTION", f"{name}() gives another answer at another time or place")
-        is_list = name in ("collect_list", "array_agg") and is_sorted
-        if name in functions.ORDER_DEPENDENT and not is_list:
+        if name in functions.ORDER_DEPENDENT and name not in allowed:
             raise self.refusal("NONDETERMINISTIC_FUNCTION", f"{name}() depends on the order in which rows come")
 
     def _spread(self, expression: Expression, scopes: Sequence[Bound]) -> None:
@@ -223,8 +223,12 @@ class Binder:
 
     def subquery(self, plan: int, outside: Bound) -> Bound:
         """A subquery whose names may mean columns outside of it."""
+        return self.inside(self._subqueries[plan], outside)
+
+    def inside(self, relation: Relation, outside: Bound) -> Bound:
+        """A relation whose names may mean columns outside of it."""
         self._outside.append(outside)
-        bound = self.bind(self._subqueries[plan])
+        bound = self.bind(relation)
         self._outside.pop()
         return bound
 
@@ -279,15 +283,20 @@ class Binder:
             made, fields = self._doubled(made, fields)
         columns = tuple(Column(field.id, field.name) for field in fields)
         windows = [found for each in made for found in walk(each.expression) if found.WhichOneof("expr_type") == "window"]
-        kept = {field.id for field in fields}
-        order = source.order if all(references(each) <= kept for each in source.order) else ()
         if not windows:
-            return Bound(Map(columns, self.where, source.node, made), fields, order)
+            hidden = self._of_order(source, fields)
+            made = (*made, *(Output((of,), reference(of.id)) for of in hidden))
+            return Bound(Map((*columns, *hidden), self.where, source.node, made), fields, source.order)
         made = tuple(replace(each, expression=self._total(each.expression, source)) for each in made)
         partitions = [{plain(key) for key in found.window.partition_spec} for found in windows]
         common = set.intersection(*partitions) - {None}
         partition = tuple(of for of in source.node.ids if of in common)
         return Bound(Window(columns, self.where, source.node, partition, made), fields)
+
+    def _of_order(self, source: Bound, fields: Sequence[Field]) -> tuple[Column, ...]:
+        """The columns of the source's order that are not among the fields."""
+        read = {of for each in source.order for of in references(each)} - {field.id for field in fields}
+        return tuple(of for of in source.node.columns if of.id in read)
 
     def _doubled(self, made: Sequence[Output], fields: Sequence[Field]) -> tuple[tuple[Output, ...], tuple[Field, ...]]:
         """A column that is selected twice gets a second id."""
@@ -353,9 +362,10 @@ class Binder:
         names = [field.name.lower() for field in source.fields]
         kept: list[Expression | Field] = [new.get(name, field) for name, field in zip(names, source.fields, strict=True)]
         extra = [each for name, each in new.items() if name not in names]
-        return self.mapped(source, self._with_kept([*kept, *extra], source))
+        return self.mapped(source, self.with_kept([*kept, *extra], source))
 
-    def _with_kept(self, expressions: Sequence[Expression | Field], source: Bound) -> list[Made]:
+    def with_kept(self, expressions: Sequence[Expression | Field], source: Bound) -> list[Made]:
+        """What expressions make, and fields that stay."""
         made: list[Made] = []
         for each in expressions:
             if isinstance(each, Field):
@@ -391,7 +401,7 @@ class Binder:
 
     def kept(self, source: Bound, fields: Sequence[Field]) -> Bound:
         """Some of the columns, in a given order."""
-        return self.mapped(source, self._with_kept(fields, source))
+        return self.mapped(source, self.with_kept(fields, source))
 
     def _loop(self, variable: Bound) -> Bound:
         """The rows of a recursion's iteration, each time under new ids."""
@@ -431,22 +441,24 @@ class Binder:
 
     def verbatim(self, relation: Relation, below: Relation, *, is_opaque: bool = False) -> Bound:
         """A linear operator as it stands."""
-        source = self._renamed(self.bind(below))
-        message, columns = self._stripped(relation), self._made(relation)
+        source = self.renamed(self.bind(below))
+        message, columns = self.stripped(relation), self.made(relation)
         kind = relation.WhichOneof("rel_type")
         if kind in ("fill_na", "drop_na", "replace") and not getattr(message, kind).cols:
             getattr(message, kind).cols.extend(source.names)
-        return _plainly(Verbatim(columns, self.where, source.node, message, is_opaque))
+        return plainly(Verbatim(columns, self.where, source.node, message, is_opaque))
 
-    def _renamed(self, source: Bound) -> Bound:
+    def renamed(self, source: Bound) -> Bound:
         """The same with nodes' names as the user sees them: no two alike."""
         if len({name.lower() for name in source.names}) < len(source.names):
             raise self.refusal("AMBIGUOUS_COLUMN", "two columns have the same name")
-        if source.node.columns == source.columns():
-            return source
-        return self.kept(source, source.fields)
+        return source if source.node.columns == source.columns() else self.exactly(source)
 
-    def _stripped(self, relation: Relation) -> Relation:
+    def exactly(self, source: Bound) -> Bound:
+        """The same rows, in no order, with no columns but its fields."""
+        return self.kept(replace(source, order=()), source.fields)
+
+    def stripped(self, relation: Relation) -> Relation:
         """The message itself, without inputs, call sites and plan ids."""
         copy = Relation()
         copy.CopyFrom(relation)
@@ -462,13 +474,27 @@ class Binder:
                     each.unresolved_attribute.ClearField("plan_id")
         return copy
 
-    def _made(self, relation: Relation) -> tuple[Column, ...]:
+    def made(self, relation: Relation) -> tuple[Column, ...]:
+        """New columns for those of a relation."""
         return tuple(self.new(name) for name, _ in self.analyze(relation))
 
     # ---- leaves
 
+    def _unresolved_table_valued_function(self, relation: Relation) -> Bound:
+        """A generator as a relation makes rows of one row."""
+        message = relation.unresolved_table_valued_function
+        if message.function_name.lower() not in functions.GENERATORS:
+            return self._constant(relation)
+        source, name = self._nothing(), message.function_name.lower()
+        made = self.expression(call(name, *message.arguments), Bound(source.node, ()))
+        count = functions.GENERATOR_COLUMNS.get(name, len(message.arguments) - 1)
+        if self._outside and name not in (*functions.GENERATOR_COLUMNS, "json_tuple"):
+            raise self.refusal("UNSUPPORTED_OPERATOR", f"{name}() as a relation of values outside: use it in a SELECT")
+        columns = tuple(self.new(each) for each in self.names(relation, count))
+        return self.mapped(source, [(Output(columns, made), tuple(Field(of.id, of.name) for of in columns))])
+
     def _input(self, collection: str, names: Sequence[str]) -> Bound:
-        return _plainly(Input(tuple(self.new(name) for name in names), self.where, collection))
+        return plainly(Input(tuple(self.new(name) for name in names), self.where, collection))
 
     def _local_relation(self, relation: Relation) -> Bound:
         return self._constant(relation)
@@ -479,17 +505,20 @@ class Binder:
         copy = Relation()
         copy.CopyFrom(relation)
         copy.ClearField("common")
-        return _plainly(Constant(self._made(relation), self.where, copy))
+        return plainly(Constant(self.made(relation), self.where, copy))
 
     def _nothing(self) -> Bound:
         one = Relation()
         one.range.end, one.range.step = 1, 1
-        return _plainly(Constant((self.new("id"),), self.where, one))
+        return plainly(Constant((self.new("id"),), self.where, one))
 
     # ---- two relations
 
     def _join(self, relation: Relation) -> Bound:
-        return join(self, relation)
+        return joined_by(self, relation)
+
+    def _lateral_join(self, relation: Relation) -> Bound:
+        return lateral(self, relation)
 
     def _set_op(self, relation: Relation) -> Bound:
         return united(self, relation)
@@ -502,55 +531,30 @@ class Binder:
         for each in relation.sort.order:
             wrapped = Expression()
             wrapped.sort_order.CopyFrom(each)
+            source, wrapped = valued(self, source, wrapped)
             order.append(self.expression(wrapped, source))
         return replace(source, order=tuple(order)) if relation.sort.is_global else source
 
     def _limit(self, relation: Relation) -> Bound:
-        return self._top(relation.limit.input, relation.limit.limit, 0)
+        return first(self, self.bind(relation.limit.input), relation.limit.limit, 0)
 
     def _offset(self, relation: Relation) -> Bound:
-        return self._top(relation.offset.input, None, relation.offset.offset)
-
-    def _top(self, below: Relation, limit: int | None, offset: int) -> Bound:
-        source = self.bind(below)
-        node = source.node
-        if isinstance(node, Top) and node.limit is None and limit is not None:
-            return replace(source, node=replace(node, limit=limit))
-        if not source.order:
-            raise self.refusal("LIMIT_WITHOUT_ORDER", "which rows a limit keeps is left open")
-        order = (*source.order, *self.ties(source))
-        return replace(source, node=Top(node.columns, self.where, node, order, limit, offset))
+        return first(self, self.bind(relation.offset.input), None, relation.offset.offset)
 
     def _deduplicate(self, relation: Relation) -> Bound:
-        message = relation.deduplicate
-        source = self.bind(message.input)
-        by_name = {name.lower() for name in message.column_names} >= {name.lower() for name in source.names}
-        if message.all_columns_as_keys or by_name:
-            return distinct(self, source)
-        if not source.order:
-            raise self.refusal("DEDUP_WITHOUT_ORDER", "which of several rows with the same keys stays is left open")
-        rank = Expression()
-        rank.window.window_function.CopyFrom(call("row_number"))
-        keys = [found for name in message.column_names if (found := source.find(name))]
-        rank.window.partition_spec.extend(reference(field.id) for field in keys)
-        rank.window.order_spec.extend(each.sort_order for each in source.order)
-        number = self.new("_rank")
-        outputs = self._with_kept(source.fields, source)
-        ranked = self.mapped(source, [*outputs, (Output((number,), rank), (Field(number.id, number.name),))])
-        first = Filter(ranked.node.columns, self.where, ranked.node, call("==", column(number.id), cast(integer(1), "int")))
-        return self.kept(replace(ranked, node=first), source.fields)
+        return deduplicated(self, relation)
 
     # ---- groups
 
     def _aggregate(self, relation: Relation) -> Bound:
-        return aggregate(self, relation)
+        return aggregate(self, relation, self.bind(relation.aggregate.input))
 
     def with_keys(self, source: Bound, expressions: Sequence[Expression]) -> tuple[Bound, list[str]]:
         """The relation with bound expressions as columns of it, and their ids."""
         ids = [plain(each) for each in expressions]
-        made = [(number, self.new("_key")) for number, found in enumerate(ids) if found is None]
+        made = [(number, self.new(KEY)) for number, found in enumerate(ids) if found is None]
         if made:
-            outputs = self._with_kept(source.fields, source)
+            outputs: list[Made] = [(Output((of,), reference(of.id)), (Field(of.id, of.name),)) for of in source.node.columns]
             extra = [(Output((key,), expressions[number]), (Field(key.id, key.name),)) for number, key in made]
             widened = self.mapped(source, [*outputs, *extra])
             source = Bound(widened.node, source.fields, source.order)
@@ -559,18 +563,18 @@ class Binder:
         return source, [found for found in ids if found is not None]
 
     def _group_map(self, relation: Relation) -> Bound:
-        source = self._renamed(self.bind(relation.group_map.input))
-        keys = [plain(self.expression(each, source)) for each in relation.group_map.grouping_expressions]
-        found = tuple(key for key in keys if key)
-        return _plainly(GroupMap(self._made(relation), self.where, source.node, found, self._stripped(relation)))
+        return group_map(self, relation)
 
     def _co_group_map(self, relation: Relation) -> Bound:
-        message = relation.co_group_map
-        left, right = self._renamed(self.bind(message.input)), self._renamed(self.bind(message.other))
-        pairs = zip(message.input_grouping_expressions, message.other_grouping_expressions, strict=True)
-        found = [(plain(self.expression(one, left)), plain(self.expression(other, right))) for one, other in pairs]
-        keys: Any = tuple((one, other) for one, other in found if one and other)
-        return _plainly(CoGroupMap(self._made(relation), self.where, left.node, right.node, keys, self._stripped(relation)))
+        return co_group_map(self, relation)
+
+
+def _ordered_by(expression: Expression, below: Expression) -> frozenset[str]:
+    """The functions to which an expression gives an order; ties in that of a window are broken where rows are mapped."""
+    if function(expression) in functions.SORTED:
+        return functions.LISTS
+    is_windowed = expression.WhichOneof("expr_type") == "window" and below == expression.window.window_function
+    return functions.TIE_SENSITIVE if is_windowed else frozenset()
 
 
 def _marked(expression: Expression) -> Expression:
@@ -584,10 +588,6 @@ def _is_aggregate(expression: Expression) -> bool:
     if expression.WhichOneof("expr_type") == "window":
         return False
     return function(expression) in functions.AGGREGATES or any(_is_aggregate(each) for each in inner(expression))
-
-
-def _plainly(node: Node) -> Bound:
-    return Bound(node, tuple(Field(each.id, each.name) for each in node.columns))
 
 
 def _ascending(expression: Expression) -> Expression:

@@ -65,8 +65,10 @@ ORDER_DEPENDENT = frozenset(
 )
 """Aggregates whose answer depends on the order in which rows come."""
 
+LISTS = frozenset(["collect_list", "array_agg"])
+
 SORTED = frozenset(["sort_array", "array_sort"])
-"""What makes the answer of ``collect_list`` independent of the order again."""
+"""What makes the answer of ``LISTS`` independent of the order again."""
 
 AGGREGATES = ORDER_DEPENDENT | frozenset(
     [
@@ -126,6 +128,9 @@ GENERATORS = frozenset(
         "variant_explode_outer",
     ]
 )
+
+GENERATOR_COLUMNS = {"explode": 1, "explode_outer": 1, "posexplode": 2, "posexplode_outer": 2}
+"""How many columns generators make, where their names alone say so."""
 
 TIE_SENSITIVE = frozenset(
     [

@@ -99,6 +99,11 @@ def reference(id: str, path: Sequence[str] = ()) -> Expression:
     return expression
 
 
+def plainly(node: Node) -> Bound:
+    """A node whose columns can be named as they are."""
+    return Bound(node, tuple(Field(each.id, each.name) for each in node.columns))
+
+
 def _one(fields: list[Field], name: str) -> Field | None:
     if len({field.id for field in fields}) > 1:
         raise FirnlineError("AMBIGUOUS_COLUMN", f"{name!r} can mean several columns")

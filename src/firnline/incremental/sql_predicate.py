@@ -9,8 +9,8 @@ from types import MappingProxyType
 from pyspark.sql.connect.proto import Expression, SubqueryExpression
 from sqlglot import exp
 
-from firnline.incremental.relation import call
-from firnline.incremental.sql_literal import boolean, number, typed
+from firnline.incremental.relation import boolean, call
+from firnline.incremental.sql_literal import number, typed
 from firnline.incremental.sql_scope import Rule, Scope, only, shown
 from firnline.incremental.sql_syntax import TypedLiteral, opaque
 
