@@ -42,7 +42,8 @@ class History:
 
     def rows(self, epoch: int) -> list[Row]:
         """The multiset after so many epochs."""
-        return [row for row, weight in summed(self.upto(epoch)).items() for _ in range(weight)]
+        written = {settled(row): row for row, _ in self.upto(epoch)}
+        return [written[row] for row, weight in summed(self.upto(epoch)).items() for _ in range(weight)]
 
 
 @dataclass(frozen=True)

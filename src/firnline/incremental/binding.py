@@ -32,7 +32,7 @@ from firnline.incremental.limiting import deduplicated, first
 from firnline.incremental.ordering import ordered
 from firnline.incremental.pandas_groups import co_group_map, group_map
 from firnline.incremental.recursing import MARK, recursion
-from firnline.incremental.relation import call, integer
+from firnline.incremental.relation import alias, call, integer, project
 from firnline.incremental.scope import Bound, Field, Made, plainly, reference, resolved, split
 from firnline.incremental.sql_expression import parsed
 from firnline.incremental.subqueries import filtered, has_subquery, is_time, joined_by, lateral, valued
@@ -150,6 +150,7 @@ class Binder:
             self._check(expression, allowed)
             if kind == "unresolved_function":
                 self._spread(expression, scopes)
+                self._name_parts(expression, scopes)
             for below in list(inner(expression)):
                 below.CopyFrom(self._bound(below, scopes, _ordered_by(expression, below)))
             return expression
@@ -161,7 +162,8 @@ class Binder:
         is_clock = name in functions.CLOCK and not list(inner(expression))
         if name in functions.NONDETERMINISTIC or is_clock:
             raise self.refusal("NONDETERMINISTIC_FUNCTION", f"{name}() gives another answer at another time or place")
-        if name in functions.ORDER_DEPENDENT and name not in allowed:
+        is_least = name == "mode" and _is_true(expression)
+        if name in functions.ORDER_DEPENDENT and name not in allowed and not is_least:
             raise self.refusal("NONDETERMINISTIC_FUNCTION", f"{name}() depends on the order in which rows come")
 
     def _spread(self, expression: Expression, scopes: Sequence[Bound]) -> None:
@@ -176,7 +178,25 @@ class Binder:
         for each in arguments:
             star = each.WhichOneof("expr_type") == "unresolved_star"
             fields = self._starred(each, scopes) if star else ()
-            expression.unresolved_function.arguments.extend([reference(field.id) for field in fields] if star else [each])
+            expression.unresolved_function.arguments.extend([self.already(reference(of.id)) for of in fields] if star else [each])
+            if star and function(expression) in functions.NAMING:
+                for at, field in enumerate(fields, len(expression.unresolved_function.arguments) - len(fields)):
+                    argument = expression.unresolved_function.arguments[at]
+                    argument.CopyFrom(alias(argument, field.name))
+
+    def _name_parts(self, expression: Expression, scopes: Sequence[Bound]) -> None:
+        """Columns that become fields of a struct keep their names."""
+        if function(expression) not in functions.NAMING:
+            return
+        for each in expression.unresolved_function.arguments:
+            if each.WhichOneof("expr_type") == "unresolved_attribute":
+                self._spell(each, scopes)
+
+    def _spell(self, expression: Expression, scopes: Sequence[Bound]) -> None:
+        bound = self.expression(expression, *scopes)
+        of, *path = split(bound.unresolved_attribute.unparsed_identifier)
+        names = {field.id: field.name for scope in (*scopes, *self._outside) for field in scope.fields}
+        expression.CopyFrom(alias(expression, path[-1] if path else names[of]))
 
     def _starred(self, expression: Expression, scopes: Sequence[Bound]) -> list[Field]:
         star = expression.unresolved_star
@@ -242,7 +262,7 @@ class Binder:
                 if each.WhichOneof("expr_type") == "expression_string":
                     each = parsed(each.expression_string.expression)
                 if each.WhichOneof("expr_type") == "unresolved_star":
-                    made += [((field.name,), reference(field.id), field) for field in self._starred(each, (source,))]
+                    made += self._star(each, source, relation)
                     continue
                 names = tuple(each.alias.name) if each.WhichOneof("expr_type") == "alias" else None
                 bound = self.expression(each.alias.expr if names else each, source)
@@ -254,6 +274,19 @@ class Binder:
                     names = (field.name,) if field else names
                 made.append((names, bound, field))
         return [*self._named(made, relation)]
+
+    def _star(self, star: Expression, source: Bound, relation: Relation | None) -> list[_Draft]:
+        """All columns, those of a relation, or the fields of a struct."""
+        target = star.unresolved_star.unparsed_target.removesuffix(".*")
+        is_relation = any((field.qualifier or "").lower() == split(target)[0].lower() for field in source.fields)
+        if not target or is_relation or relation is None or not relation.HasField("project"):
+            return [((field.name,), reference(field.id), field) for field in self._starred(star, (source,))]
+        whole = Expression()
+        whole.unresolved_attribute.unparsed_identifier = target
+        bound = self.expression(whole, source)
+        names = [name for name, _ in self.analyze(project(relation.project.input, [star]))]
+        quoted = bound.unresolved_attribute.unparsed_identifier
+        return [((name,), reference(*_path(quoted, name)), None) for name in names]
 
     def _named(self, made: Sequence[_Draft], relation: Relation | None) -> Iterator[Made]:
         unnamed = [number for number, (names, *_) in enumerate(made) if names is None]
@@ -567,6 +600,17 @@ class Binder:
 
     def _co_group_map(self, relation: Relation) -> Bound:
         return co_group_map(self, relation)
+
+
+def _path(quoted: str, name: str) -> tuple[str, list[str]]:
+    of, *path = split(quoted)
+    return of, [*path, name]
+
+
+def _is_true(expression: Expression) -> bool:
+    """Whether the last argument of a call is a literal true."""
+    arguments = expression.unresolved_function.arguments
+    return bool(arguments) and arguments[-1].literal.boolean
 
 
 def _ordered_by(expression: Expression, below: Expression) -> frozenset[str]:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from firnline.incremental.binding import Binder
 
 
+_NUMBERS = frozenset(["boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal"])
+
+
 def aggregate(binder: Binder, relation: Relation, source: Bound) -> Bound:
     """Groups of a relation's rows, and what is computed of them."""
     message = relation.aggregate
@@ -178,7 +181,9 @@ def _pivoted(binder: Binder, relation: Relation, source: Bound, keys: Sequence[F
     message = relation.aggregate
     if not message.pivot.values:
         raise binder.refusal("PIVOT_WITHOUT_VALUES", "its columns would depend on the data")
-    names = [name for name, _ in binder.analyze(relation)][len(keys) :]
+    columns = binder.analyze(relation)[len(keys) :]
+    # Spark groups by the pivot's column first, so that nothing is null, but only if it can keep all answers in arrays of numbers.
+    is_null_of_none = all(kind.split("(")[0] in _NUMBERS for _, kind in columns)
     on = binder.expression(message.pivot.col, source)
     made: list[Output] = []
     for value in message.pivot.values:
@@ -188,9 +193,10 @@ def _pivoted(binder: Binder, relation: Relation, source: Bound, keys: Sequence[F
         for each in message.aggregate_expressions:
             inside = each.alias.expr if each.WhichOneof("expr_type") == "alias" else each
             expression = binder.expression(inside, source)
-            some = call(">", call("count_if", is_there), integer(0))
-            found = call("when", some, rewritten(expression, partial(_only, condition=is_there)))
-            made.append(Output((binder.new(names[len(made)]),), found))
+            found = rewritten(expression, partial(_only, condition=is_there))
+            if is_null_of_none:
+                found = call("when", call(">", call("count_if", is_there), integer(0)), found)
+            made.append(Output((binder.new(columns[len(made)][0]),), found))
     return grouped(binder, source, keys, made)
 
 
@@ -198,6 +204,7 @@ def _only(expression: Expression, condition: Expression) -> Expression:
     """An aggregate over the rows for which a condition holds: all aggregates pass over nulls."""
     if function(expression) not in functions.AGGREGATES:
         return expression
-    first = expression.unresolved_function.arguments[0]
-    first.CopyFrom(call("when", condition, first))
+    arguments = expression.unresolved_function.arguments
+    for each in arguments[: 2 if function(expression) in functions.OF_PAIRS else 1]:
+        each.CopyFrom(call("when", condition, each))
     return expression

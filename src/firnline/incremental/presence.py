@@ -13,7 +13,6 @@ from pyspark.sql.connect.proto import Expression
 
 from firnline.incremental.algebra import Aggregate, Column, Map, Node, Output, Union
 from firnline.incremental.correlation import Pulled
-from firnline.incremental.expressions import references
 from firnline.incremental.joining import joined, pair
 from firnline.incremental.relation import boolean, call, column, integer
 from firnline.incremental.scope import Bound, Field, plainly, reference
@@ -22,23 +21,28 @@ if TYPE_CHECKING:
     from firnline.incremental.binding import Binder
 
 
-def existing(binder: Binder, source: Bound, inner: Pulled) -> tuple[Bound, Expression]:
-    """The source beside whether the subquery has a row there."""
-    return _marked(binder, source, inner.bound, inner.conditions)
+def existing(binder: Binder, source: Bound, inner: Pulled, more: Sequence[Expression] = ()) -> tuple[Bound, Expression]:
+    """The source beside whether the subquery has a row there, for which further conditions are true."""
+    return _marked(binder, source, inner.bound, [*inner.conditions, *more])
 
 
 def contained(
     binder: Binder, source: Bound, inner: Pulled, values: Sequence[Expression], fields: Sequence[Field]
 ) -> tuple[Bound, Expression]:
     """The source beside whether values are among the rows: unknown where a null might be an equal one."""
-    equal = [call("==", value, reference(field.id)) for value, field in zip(values, fields, strict=True)]
-    found, is_there = _marked(binder, source, inner.bound, [*inner.conditions, *equal])
+    equal = equalities(values, fields)
+    found, is_there = existing(binder, source, inner, equal)
     if len(values) == 1 and _are_pairs(source, inner.bound, inner.conditions):
         found, may_be = _of_nulls(binder, found, inner, values[0], fields[0])
     else:
         unknown = [call("coalesce", each, boolean(True)) for each in equal]
         found, may_be = _marked(binder, found, inner.bound, [*inner.conditions, *unknown])
     return found, call("when", is_there, boolean(True), call("not", may_be), boolean(False))
+
+
+def equalities(values: Sequence[Expression], fields: Sequence[Field]) -> list[Expression]:
+    """Whether values are equal to those of a row."""
+    return [call("==", value, reference(field.id)) for value, field in zip(values, fields, strict=True)]
 
 
 def _are_pairs(source: Bound, right: Bound, conditions: Sequence[Expression]) -> bool:
@@ -81,14 +85,15 @@ def _beside(
     sides = [pair(each, set(source.node.ids), set(right.node.ids)) for each in conditions]
     right, keys = binder.with_keys(right, [each[1] for each in sides if each])
     known = {of.id: of for of in right.node.columns}
-    unique = tuple(dict.fromkeys(keys))
-    sums = tuple(each for each in aggregates if references(each.expression) or each.expression.HasField("unresolved_function"))
-    columns = (*(known[key] for key in unique), *(each.columns[0] for each in sums))
-    groups: Node = Aggregate(columns, binder.where, right.node, unique, sums)
-    constants = tuple(each for each in aggregates if each not in sums)
-    if constants:
-        kept = tuple(Output((of,), column(of.id)) for of in columns)
-        groups = Map((*columns, *(each.columns[0] for each in constants)), binder.where, groups, (*kept, *constants))
-    equal = [call("==", each[0], reference(key)) for each, key in zip(sides, keys, strict=True) if each]
+    fresh = {key: binder.new(known[key].name) for key in dict.fromkeys(keys)}  # the same keys may stand beside a row twice
+    sums = tuple(each for each in aggregates if each.expression.HasField("unresolved_function"))
+    summed = (*(known[key] for key in fresh), *(each.columns[0] for each in sums))
+    outputs = (
+        *(Output((to,), column(key)) for key, to in fresh.items()),
+        *(Output(each.columns, column(each.columns[0].id)) if each in sums else each for each in aggregates),
+    )
+    below = Aggregate(summed, binder.where, right.node, tuple(fresh), sums)
+    groups = Map(tuple(each.columns[0] for each in outputs), binder.where, below, outputs)
+    equal = [call("==", each[0], reference(fresh[key].id)) for each, key in zip(sides, keys, strict=True) if each]
     found = joined(binder, source, plainly(groups), "left" if equal else "inner", equal)
     return Bound(found.node, source.fields, source.order), [reference(each.columns[0].id) for each in aggregates]

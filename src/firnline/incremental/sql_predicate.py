@@ -130,6 +130,8 @@ def _not(node: exp.Expression, scope: Scope) -> Expression:
 def _in(node: exp.Expression, scope: Scope) -> Expression:
     only(node, "this", "expressions", "query")
     query = node.args.get("query")
+    if query is None and len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Values):
+        query = node.expressions[0]
     if query is not None:
         values = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
         return _subquery(_once_or_more(query), SubqueryExpression.SUBQUERY_TYPE_IN, scope, scope.expressions(values))
@@ -189,7 +191,7 @@ def _subquery(
 
 
 def _scalar(node: exp.Expression, scope: Scope) -> Expression:
-    assert isinstance(node, exp.Query)
+    assert isinstance(node, exp.Query | exp.Values)
     return _subquery(node, SubqueryExpression.SUBQUERY_TYPE_SCALAR, scope)
 
 

@@ -17,7 +17,7 @@ from firnline.incremental.correlation import is_one_row, pulled
 from firnline.incremental.expressions import function, references, rewritten, walk
 from firnline.incremental.joining import KINDS, conjuncts, join, joined
 from firnline.incremental.ordering import ordered
-from firnline.incremental.presence import contained, existing
+from firnline.incremental.presence import contained, equalities, existing
 from firnline.incremental.relation import all_of, boolean, call, column, integer, text
 from firnline.incremental.scope import Bound, Field, reference
 from firnline.incremental.spreading import of_nothing
@@ -44,20 +44,27 @@ def filtered(binder: Binder, source: Bound, condition: Expression) -> Bound:
         else:
             rest.append(each)
     for each in rest:
-        found, without = valued(binder, found, each)
+        found, without = valued(binder, found, each, is_condition=True)
         found = ordered(binder, found, binder.expression(without, found))
     return Bound(found.node, source.fields, source.order)
 
 
-def valued(binder: Binder, source: Bound, expression: Expression) -> tuple[Bound, Expression]:
-    """The source beside the value of every subquery of an expression, and logical time, and the expression with those instead."""
-    (found,), without = _valued_at(binder, [source], expression)
+def valued(binder: Binder, source: Bound, expression: Expression, *, is_condition: bool = False) -> tuple[Bound, Expression]:
+    """The source beside the value of every subquery of an expression, and logical time, and the expression with those instead.
+
+    In a condition IN may be unknown. Elsewhere it is as in Spark, which has no third value there: IN and NOT IN are false then.
+    """
+    (found,), without = _valued_at(binder, [source], expression, is_condition=is_condition)
     return found, without
 
 
-def _valued_at(binder: Binder, sides: Sequence[Bound], expression: Expression) -> tuple[list[Bound], Expression]:
+def _valued_at(
+    binder: Binder, sides: Sequence[Bound], expression: Expression, *, is_condition: bool
+) -> tuple[list[Bound], Expression]:
     """The same where names may mean columns of several relations: a value is beside the one that it depends on."""
     found = list(sides)
+    negated = [each.unresolved_function.arguments[0] for each in walk(expression) if function(each) == "not"]
+    unknown: list[tuple[Expression, Expression]] = []
 
     def replaced(each: Expression) -> Expression:
         if is_time(each):
@@ -65,6 +72,9 @@ def _valued_at(binder: Binder, sides: Sequence[Bound], expression: Expression) -
             right = Bound(Input((time,), binder.where, EPOCH_TIME), (Field(time.id, time.name),))
             found[0] = Bound(joined(binder, found[0], right, "inner", []).node, sides[0].fields, sides[0].order)
             return binder.already(reference(time.id))
+        if function(each) == "not":
+            certain = next((of for to, of in unknown if to == each.unresolved_function.arguments[0]), None)
+            return each if certain is None else call("coalesce", call("not", certain), boolean(False))
         if not _is_subquery(each):
             return each
         message = each.subquery_expression
@@ -80,7 +90,14 @@ def _valued_at(binder: Binder, sides: Sequence[Bound], expression: Expression) -
         elif message.subquery_type == _EXISTS:
             found[at], value = existing(binder, found[at], pulled(binder, found[at], inner.node))
         elif message.subquery_type == _IN:
-            found[at], value = contained(binder, found[at], pulled(binder, found[at], inner.node), values, inner.fields)
+            rows = pulled(binder, found[at], inner.node)
+            if not is_condition and each not in negated:
+                found[at], value = existing(binder, found[at], rows, equalities(values, inner.fields))
+            else:
+                found[at], value = contained(binder, found[at], rows, values, inner.fields)
+            if not is_condition and each in negated:
+                certain, value = binder.already(value), call("coalesce", value, boolean(False))
+                unknown.append((binder.already(value), certain))
         else:
             raise binder.refusal("UNSUPPORTED_EXPRESSION", "a subquery that is neither scalar nor EXISTS nor IN")
         return binder.already(value)
@@ -101,7 +118,7 @@ def joined_by(binder: Binder, relation: Relation) -> Bound:
         rest = all_of([each for each in conditions if has_subquery(each)])
         assert rest is not None
         return filtered(binder, found, rest)
-    (left, right), condition = _valued_at(binder, (left, right), message.join_condition)
+    (left, right), condition = _valued_at(binder, (left, right), message.join_condition, is_condition=True)
     return join(binder, message, left, right, condition)
 
 
@@ -158,7 +175,7 @@ def _matched(binder: Binder, source: Bound, expression: Expression, *, is_not: b
     message = expression.subquery_expression
     values = [binder.expression(each, source) for each in message.in_subquery_values]
     inner = binder.subquery(message.plan_id, source)
-    equal = [call("==", value, reference(field.id)) for value, field in zip(values, inner.fields, strict=bool(values))]
+    equal = equalities(values, inner.fields) if values else []
     found = pulled(binder, source, inner.node)
     right = found.bound
     if not is_not:
