@@ -20,6 +20,7 @@ from firnline.incremental.binding import Binder
 from firnline.incremental.derivation import Derivation, Moment, Rows
 from firnline.incremental.relation import column, consolidated, project
 from firnline.incremental.rules import RULES
+from firnline.incremental.sql_relation import translated
 from firnline.incremental.typing import Typing
 from firnline.model.names import DIFF, quoted
 
@@ -27,6 +28,15 @@ Row = tuple[Any, ...]
 NAN = float("nan")
 """The one NaN of all comparisons: equal to itself, being the same object."""
 WIDE = Context(prec=38)
+
+
+class Array(list[Any]):
+    """An array that can be counted."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self))
+
+
 Kept = dict[str, list[list[tuple[Row, int]]]]
 
 
@@ -93,8 +103,10 @@ def settled(row: Row) -> Row:
 def _settled(value: Any) -> Any:
     if isinstance(value, float):
         return NAN if math.isnan(value) else value + 0.0
-    if isinstance(value, list | tuple):
-        return tuple(_settled(each) for each in value)
+    if isinstance(value, list):
+        return Array(map(_settled, value))
+    if isinstance(value, tuple):
+        return tuple(map(_settled, value))
     if isinstance(value, Decimal):
         return WIDE.normalize(value)
     if isinstance(value, bytearray):
@@ -150,6 +162,20 @@ def check(
         assert roughly(found) == roughly(expected), f"epoch {epoch}: {found} is not {expected}"
     scratch = _run(session, plan, histories, {name: [[]] * last for name in kept}, last, is_first=True)
     assert found == scratch, f"the sum of changes is {found}; from scratch it is {scratch}"
+
+
+def check_sql(session: SparkSession, text: str, histories: Mapping[str, History]) -> None:
+    """The same for a text, which plain Spark reads over views of the inputs."""
+
+    def ours(**frames: DataFrame) -> DataFrame:
+        return frame_of(session, translated(text, {name: relation_of(each) for name, each in frames.items()}))
+
+    def plainly(**frames: DataFrame) -> DataFrame:
+        for name, each in frames.items():
+            each.createOrReplaceTempView(name)
+        return session.sql(text)
+
+    check(session, ours, histories, plainly)
 
 
 def _run(

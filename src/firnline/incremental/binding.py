@@ -32,9 +32,10 @@ from firnline.incremental.limiting import deduplicated, first
 from firnline.incremental.ordering import ordered
 from firnline.incremental.pandas_groups import co_group_map, group_map
 from firnline.incremental.recursing import MARK, recursion
-from firnline.incremental.relation import alias, call, integer, project
+from firnline.incremental.relation import call
 from firnline.incremental.scope import Bound, Field, Made, plainly, reference, resolved, split
 from firnline.incremental.sql_expression import parsed
+from firnline.incremental.starring import Draft, keep_names, spread_stars, star
 from firnline.incremental.subqueries import filtered, has_subquery, is_time, joined_by, lateral, valued
 from firnline.incremental.typing import Analyze
 from firnline.incremental.uniting import united
@@ -44,9 +45,6 @@ ALWAYS = frozenset(["NONDETERMINISTIC_FUNCTION", "DEDUP_WITHOUT_ORDER", "LIMIT_W
 
 _BOUND = -1
 """The plan id of references that are bound already."""
-
-_Draft = tuple[tuple[str, ...] | None, Expression, Field | None]
-"""Names, if the plan says them; a bound expression; the field that it passes on, if it is nothing but a column."""
 
 
 class Binder:
@@ -65,11 +63,11 @@ class Binder:
         self._sites = sites or {}
         self._inputs = inputs
         self._numbers = itertools.count()
-        self._plans: dict[int, list[Bound]] = {}
+        self.plans: dict[int, list[Bound]] = {}
         self._where: list[str | None] = [None]
         self._subqueries: dict[int, Relation] = {}
         self.loops: dict[int, Bound] = {}
-        self._outside: list[Bound] = []
+        self.outside: list[Bound] = []
 
     def bind(self, relation: Relation) -> Bound:
         """The relation in the algebra."""
@@ -86,7 +84,7 @@ class Binder:
                     raise self.refusal("UNSUPPORTED_OPERATOR", f"{kind.replace('_', ' ')!r} has no rule")
                 bound = method(relation)
             if plan is not None:
-                self._plans.setdefault(plan, []).append(bound)
+                self.plans.setdefault(plan, []).append(bound)
             return bound
 
     @property
@@ -112,7 +110,7 @@ class Binder:
 
         A subquery that refers to rows outside cannot be analysed by itself, and nobody sees its names: there any do.
         """
-        if self._outside:
+        if self.outside:
             return [f"_{number}" for number in range(count)]
         if self._subqueries:
             wrapped = Relation()
@@ -149,8 +147,8 @@ class Binder:
                 raise self.refusal("UNSUPPORTED_EXPRESSION", "epoch_time() elsewhere than in where, select and withColumn")
             self._check(expression, allowed)
             if kind == "unresolved_function":
-                self._spread(expression, scopes)
-                self._name_parts(expression, scopes)
+                spread_stars(self, expression, scopes)
+                keep_names(self, expression, scopes)
             for below in list(inner(expression)):
                 below.CopyFrom(self._bound(below, scopes, _ordered_by(expression, below)))
             return expression
@@ -166,61 +164,16 @@ class Binder:
         if name in functions.ORDER_DEPENDENT and name not in allowed and not is_least:
             raise self.refusal("NONDETERMINISTIC_FUNCTION", f"{name}() depends on the order in which rows come")
 
-    def _spread(self, expression: Expression, scopes: Sequence[Bound]) -> None:
-        """Replace a star among a function's arguments; count(*) counts rows."""
-        arguments = list(expression.unresolved_function.arguments)
-        if not any(each.WhichOneof("expr_type") == "unresolved_star" for each in arguments):
-            return
-        del expression.unresolved_function.arguments[:]
-        if function(expression) == "count" and not expression.unresolved_function.is_distinct:
-            expression.unresolved_function.arguments.append(integer(1))
-            return
-        for each in arguments:
-            star = each.WhichOneof("expr_type") == "unresolved_star"
-            fields = self._starred(each, scopes) if star else ()
-            expression.unresolved_function.arguments.extend([self.already(reference(of.id)) for of in fields] if star else [each])
-            if star and function(expression) in functions.NAMING:
-                for at, field in enumerate(fields, len(expression.unresolved_function.arguments) - len(fields)):
-                    argument = expression.unresolved_function.arguments[at]
-                    argument.CopyFrom(alias(argument, field.name))
-
-    def _name_parts(self, expression: Expression, scopes: Sequence[Bound]) -> None:
-        """Columns that become fields of a struct keep their names."""
-        if function(expression) not in functions.NAMING:
-            return
-        for each in expression.unresolved_function.arguments:
-            if each.WhichOneof("expr_type") == "unresolved_attribute":
-                self._spell(each, scopes)
-
-    def _spell(self, expression: Expression, scopes: Sequence[Bound]) -> None:
-        bound = self.expression(expression, *scopes)
-        of, *path = split(bound.unresolved_attribute.unparsed_identifier)
-        names = {field.id: field.name for scope in (*scopes, *self._outside) for field in scope.fields}
-        expression.CopyFrom(alias(expression, path[-1] if path else names[of]))
-
-    def _starred(self, expression: Expression, scopes: Sequence[Bound]) -> list[Field]:
-        star = expression.unresolved_star
-        fields = [field for scope in scopes for field in scope.fields]
-        if star.HasField("plan_id"):
-            of_plan = {field.id for bound in self._plans.get(star.plan_id, ()) for field in bound.fields}
-            fields = [field for field in fields if field.id in of_plan]
-        elif star.unparsed_target:
-            alias = split(star.unparsed_target)[0].lower()
-            fields = [field for field in fields if field.qualifier is not None and field.qualifier.lower() == alias]
-        if not fields:
-            raise self.refusal("UNSUPPORTED_EXPRESSION", f"{star.unparsed_target!r} names no relation here")
-        return fields
-
     def _attribute(self, expression: Expression, scopes: Sequence[Bound]) -> Expression:
         attribute = expression.unresolved_attribute
         if attribute.plan_id == _BOUND:
             attribute.ClearField("plan_id")
             return expression
         parts = split(attribute.unparsed_identifier)
-        for fields in ([field for scope in scopes for field in scope.fields], *(each.fields for each in reversed(self._outside))):
+        for fields in ([field for scope in scopes for field in scope.fields], *(each.fields for each in reversed(self.outside))):
             if attribute.HasField("plan_id"):
                 known = {field.id for field in fields}
-                of_plan = [field for bound in self._plans.get(attribute.plan_id, ()) for field in bound.fields]
+                of_plan = [field for bound in self.plans.get(attribute.plan_id, ()) for field in bound.fields]
                 fields = [field for field in of_plan if field.id in known]
             try:
                 found = resolved(parts, fields)
@@ -247,22 +200,22 @@ class Binder:
 
     def inside(self, relation: Relation, outside: Bound) -> Bound:
         """A relation whose names may mean columns outside of it."""
-        self._outside.append(outside)
+        self.outside.append(outside)
         bound = self.bind(relation)
-        self._outside.pop()
+        self.outside.pop()
         return bound
 
     # ---- row by row
 
     def outputs(self, expressions: Sequence[Expression], source: Bound, relation: Relation | None) -> list[Made]:
         """What expressions of a projection make, with stars spelt out; names that Spark invents are asked of it."""
-        made: list[_Draft] = []
+        made: list[Draft] = []
         for each in expressions:
             with self.at(each):
                 if each.WhichOneof("expr_type") == "expression_string":
                     each = parsed(each.expression_string.expression)
                 if each.WhichOneof("expr_type") == "unresolved_star":
-                    made += self._star(each, source, relation)
+                    made += star(self, each, source, relation)
                     continue
                 names = tuple(each.alias.name) if each.WhichOneof("expr_type") == "alias" else None
                 bound = self.expression(each.alias.expr if names else each, source)
@@ -275,20 +228,7 @@ class Binder:
                 made.append((names, bound, field))
         return [*self._named(made, relation)]
 
-    def _star(self, star: Expression, source: Bound, relation: Relation | None) -> list[_Draft]:
-        """All columns, those of a relation, or the fields of a struct."""
-        target = star.unresolved_star.unparsed_target.removesuffix(".*")
-        is_relation = any((field.qualifier or "").lower() == split(target)[0].lower() for field in source.fields)
-        if not target or is_relation or relation is None or not relation.HasField("project"):
-            return [((field.name,), reference(field.id), field) for field in self._starred(star, (source,))]
-        whole = Expression()
-        whole.unresolved_attribute.unparsed_identifier = target
-        bound = self.expression(whole, source)
-        names = [name for name, _ in self.analyze(project(relation.project.input, [star]))]
-        quoted = bound.unresolved_attribute.unparsed_identifier
-        return [((name,), reference(*_path(quoted, name)), None) for name in names]
-
-    def _named(self, made: Sequence[_Draft], relation: Relation | None) -> Iterator[Made]:
+    def _named(self, made: Sequence[Draft], relation: Relation | None) -> Iterator[Made]:
         unnamed = [number for number, (names, *_) in enumerate(made) if names is None]
         all_names: list[str] = []
         if unnamed:
@@ -521,7 +461,7 @@ class Binder:
         source, name = self._nothing(), message.function_name.lower()
         made = self.expression(call(name, *message.arguments), Bound(source.node, ()))
         count = functions.GENERATOR_COLUMNS.get(name, len(message.arguments) - 1)
-        if self._outside and name not in (*functions.GENERATOR_COLUMNS, "json_tuple"):
+        if self.outside and name not in (*functions.GENERATOR_COLUMNS, "json_tuple"):
             raise self.refusal("UNSUPPORTED_OPERATOR", f"{name}() as a relation of values outside: use it in a SELECT")
         columns = tuple(self.new(each) for each in self.names(relation, count))
         return self.mapped(source, [(Output(columns, made), tuple(Field(of.id, of.name) for of in columns))])
@@ -600,11 +540,6 @@ class Binder:
 
     def _co_group_map(self, relation: Relation) -> Bound:
         return co_group_map(self, relation)
-
-
-def _path(quoted: str, name: str) -> tuple[str, list[str]]:
-    of, *path = split(quoted)
-    return of, [*path, name]
 
 
 def _is_true(expression: Expression) -> bool:

@@ -130,8 +130,6 @@ def _not(node: exp.Expression, scope: Scope) -> Expression:
 def _in(node: exp.Expression, scope: Scope) -> Expression:
     only(node, "this", "expressions", "query")
     query = node.args.get("query")
-    if query is None and len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Values):
-        query = node.expressions[0]
     if query is not None:
         values = node.this.expressions if isinstance(node.this, exp.Tuple) else [node.this]
         return _subquery(_once_or_more(query), SubqueryExpression.SUBQUERY_TYPE_IN, scope, scope.expressions(values))
@@ -181,7 +179,10 @@ def _once_or_more(query: exp.Query) -> exp.Query:
 
 
 def _subquery(
-    query: exp.Query, kind: SubqueryExpression.SubqueryType.ValueType, scope: Scope, values: Sequence[Expression] = ()
+    query: exp.Query,
+    kind: SubqueryExpression.SubqueryType.ValueType,
+    scope: Scope,
+    values: Sequence[Expression] = (),
 ) -> Expression:
     expression = Expression()
     expression.subquery_expression.plan_id = scope.subquery(query)
@@ -191,8 +192,8 @@ def _subquery(
 
 
 def _scalar(node: exp.Expression, scope: Scope) -> Expression:
-    assert isinstance(node, exp.Query | exp.Values)
-    return _subquery(node, SubqueryExpression.SUBQUERY_TYPE_SCALAR, scope)
+    query = node if isinstance(node, exp.Query) else exp.Subquery(this=node.copy())
+    return _subquery(query, SubqueryExpression.SUBQUERY_TYPE_SCALAR, scope)
 
 
 RULES: MappingProxyType[type[exp.Expression], Rule] = MappingProxyType(
