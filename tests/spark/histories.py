@@ -12,15 +12,16 @@ from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 
 from firnline.engine.call_sites import recorded
-from firnline.engine.frames import frame_of, relation_of
+from firnline.engine.frames import ddl, frame_of, relation_of
 from firnline.incremental.arranging import Arranged, arranged
 from firnline.incremental.binding import Binder
 from firnline.incremental.canonical import Canonical
 from firnline.incremental.derivation import Derivation, Moment, Rows
 from firnline.incremental.relation import column, consolidated, project
 from firnline.incremental.rules import RULES
+from firnline.incremental.sql_relation import translated
 from firnline.incremental.typing import Typing
-from firnline.model.names import DIFF
+from firnline.model.names import DIFF, quoted
 from firnline.model.sql_value import NAN, settled
 
 Row = tuple[Any, ...]
@@ -89,7 +90,7 @@ def planned(session: SparkSession, function: Callable[..., DataFrame], histories
     inputs = {relation_of(each).common.plan_id: (name, each.columns) for name, each in frames.items()}
 
     def analyze(relation: Relation) -> list[tuple[str, str]]:
-        return [(field.name, field.dataType.simpleString()) for field in frame_of(session, relation).schema.fields]
+        return [(field.name, ddl(field.dataType)) for field in frame_of(session, relation).schema.fields]
 
     with recorded() as sites:
         made = function(**frames)
@@ -143,26 +144,40 @@ def check(
     assert found == scratch, f"the sum of changes is {found}; from scratch it is {scratch}"
 
 
+def check_sql(session: SparkSession, text: str, histories: Mapping[str, History]) -> None:
+    """The same for a text, which plain Spark reads over views of the inputs."""
+
+    def ours(**frames: DataFrame) -> DataFrame:
+        return frame_of(session, translated(text, {name: relation_of(each) for name, each in frames.items()}))
+
+    def plainly(**frames: DataFrame) -> DataFrame:
+        for name, each in frames.items():
+            each.createOrReplaceTempView(name)
+        return session.sql(text)
+
+    check(session, ours, histories, plain=plainly)
+
+
 def _run(
     session: SparkSession, plan: Planned, histories: Mapping[str, History], kept: Kept, epoch: int, *, is_first: bool
 ) -> Counter[Row]:
     """One epoch, step by step; what is kept grows by it."""
-    result: Counter[Row] = Counter()
+    result: list[tuple[Row, int]] = []
     steps = [(step.name, step.node, step.node.ids) for step in plan.steps.arrangements]
     for name, node, columns in [*steps, ("", plan.steps.root, plan.ids)]:
         known = dict(histories)
         for each, changes in kept.items():
-            schema = ", ".join(f"{of} {kind}" for of, kind in plan.typing.schemas[each])
+            schema = ", ".join(f"{quoted(of)} {kind}" for of, kind in plan.typing.schemas[each])
             known[each] = History(schema, [*changes, []][: epoch + 1])
         derivation = Derivation(MemoryLeaves(session, known, epoch), RULES)
         rows = derivation.state(node, "new") if is_first else derivation.delta(node)
-        result = run(session, derivation, rows, columns) if rows else Counter()
+        result = run(session, derivation, rows, columns) if rows else []
         if name:
-            kept[name] = [*kept[name], [*result.items()]]
-    return result
+            kept[name] = [*kept[name], result]
+    return summed(result)
 
 
-def run(session: SparkSession, derivation: Derivation, rows: Rows, ids: Sequence[str]) -> Counter[Row]:
+def run(session: SparkSession, derivation: Derivation, rows: Rows, ids: Sequence[str]) -> list[tuple[Row, int]]:
     views = []
     for name, relation in derivation.shared:
         frame_of(session, relation).createOrReplaceTempView(name)
@@ -172,4 +187,4 @@ def run(session: SparkSession, derivation: Derivation, rows: Rows, ids: Sequence
     for name in views:
         session.table(name).unpersist()
         session.catalog.dropTempView(name)
-    return summed([(tuple(row)[:-1], row[-1]) for row in collected])
+    return [(tuple(row)[:-1], row[-1]) for row in collected]

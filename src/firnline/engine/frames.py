@@ -5,6 +5,7 @@ state(upto) = the rows whose weights, summed over all deltas with _epoch < upto,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
@@ -14,6 +15,7 @@ from pyspark.sql.connect.dataframe import DataFrame as ConnectDataFrame
 from pyspark.sql.connect.plan import LogicalPlan
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from firnline.engine.session import CATALOG
 from firnline.incremental.relation import consolidated
@@ -44,6 +46,23 @@ def relation_of(frame: DataFrame) -> Relation:
     assert isinstance(frame, ConnectDataFrame)
     root: Relation = frame._plan.to_proto(frame.sparkSession.client).root
     return root
+
+
+def ddl(kind: DataType) -> str:
+    """A type as Spark reads it again, whatever the names of its fields are."""
+    match kind:
+        case StructType():
+            fields = (f"{_name(field.name)}:{ddl(field.dataType)}" for field in kind.fields)
+            return f"struct<{','.join(fields)}>"
+        case ArrayType():
+            return f"array<{ddl(kind.elementType)}>"
+        case MapType():
+            return f"map<{ddl(kind.keyType)},{ddl(kind.valueType)}>"
+    return kind.simpleString()
+
+
+def _name(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else quoted(name)
 
 
 def aliased(frame: DataFrame, alias: str) -> DataFrame:

@@ -12,6 +12,8 @@ from typing import Any, Literal, TypeVar
 
 from pyspark.sql.connect.proto import Expression, Relation
 
+from firnline.incremental.expressions import references
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -166,6 +168,9 @@ class Top(Node):
     offset: int
 
 
+KEY = "_firnline_key"
+"""The name of a column that a key's expression became."""
+
 ITERATION = "iteration"
 """The column of a recursion's arrangement that says in which iteration a row came or went."""
 
@@ -207,6 +212,11 @@ def changed(node: N, **values: Any) -> N:
     return replace(node, **values)
 
 
+def seen(node: Node) -> list[Column]:
+    """The columns that a user's function of whole rows sees."""
+    return [each for each in node.columns if each.name != KEY]
+
+
 def is_scan(node: Node) -> bool:
     """Whether rows are read from a log rather than computed."""
     return isinstance(node, Input) or (isinstance(node, Map | Filter) and is_scan(node.input))
@@ -228,6 +238,13 @@ def expressions_of(node: Node) -> list[Expression]:
         case Top():
             return list(node.order)
     return []
+
+
+def free(node: Node) -> set[str]:
+    """The columns that something in the tree refers to and that are not of it: those of rows outside of a subquery."""
+    known = {of for below in node.inputs for of in below.ids}
+    read = {of for each in expressions_of(node) for of in references(each)}
+    return (read - known).union(*(free(below) for below in node.inputs))
 
 
 def walk(node: Node) -> Iterator[Node]:

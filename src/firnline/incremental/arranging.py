@@ -45,7 +45,7 @@ from firnline.incremental.expressions import function, identity, plain, rewritte
 from firnline.incremental.pruning import pruned
 from firnline.incremental.relation import call, cast, column, integer
 from firnline.incremental.rules.map import passed
-from firnline.incremental.settling import settled
+from firnline.incremental.settling import settled, settled_over
 from firnline.incremental.typing import Typing
 from firnline.incremental.uniqueness import Keys, is_unique
 
@@ -161,9 +161,11 @@ class _Arranger:
                     raise FirnlineError("UNSUPPORTED_TYPE", f"rows are compared by the column {of.name!r}, which holds a map")
 
     def _exact(self, output: Output, source: Node) -> Output:
-        """Sums of doubles over a window, as sums that do not depend on the order of rows."""
+        """Aggregates over a window, as ones that do not depend on the order of rows."""
 
         def exact(expression: Expression) -> Expression:
+            if expression.WhichOneof("expr_type") == "window":
+                expression = settled_over(expression)
             window = expression.window
             if expression.WhichOneof("expr_type") != "window" or function(window.window_function) not in ("sum", "avg", "mean"):
                 return expression

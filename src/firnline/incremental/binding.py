@@ -10,7 +10,6 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 from google.protobuf.message import Message
 from pyspark.sql.connect.proto import Expression, Relation
@@ -18,40 +17,34 @@ from pyspark.sql.connect.proto import Expression, Relation
 from firnline.errors import FirnlineError, Location
 from firnline.incremental import functions
 from firnline.incremental.algebra import (
-    CoGroupMap,
+    KEY,
     Column,
     Constant,
-    Filter,
-    GroupMap,
     Input,
     Map,
-    Node,
     Output,
-    Top,
     Verbatim,
     Window,
 )
 from firnline.incremental.expressions import function, inner, place, plain, references, rewritten, walk
 from firnline.incremental.grouping import aggregate, grouped
-from firnline.incremental.joining import join
+from firnline.incremental.limiting import deduplicated, first
 from firnline.incremental.ordering import ordered
+from firnline.incremental.pandas_groups import co_group_map, group_map
 from firnline.incremental.recursing import MARK, recursion
-from firnline.incremental.relation import alias, call, cast, column, integer
-from firnline.incremental.scope import Bound, Field, Made, name_fields, reference, resolved, split
-from firnline.incremental.settling import SETTLED
+from firnline.incremental.relation import call
+from firnline.incremental.scope import Bound, Field, Made, plainly, reference, resolved, split
 from firnline.incremental.sql_expression import parsed
-from firnline.incremental.subqueries import filtered, has_subquery, is_time, valued
+from firnline.incremental.starring import Draft, keep_names, spread_stars, star
+from firnline.incremental.subqueries import filtered, has_subquery, is_time, joined_by, lateral, valued
 from firnline.incremental.typing import Analyze
-from firnline.incremental.uniting import distinct, united
+from firnline.incremental.uniting import united
 
 ALWAYS = frozenset(["NONDETERMINISTIC_FUNCTION", "DEDUP_WITHOUT_ORDER", "LIMIT_WITHOUT_ORDER"])
 
 
 _BOUND = -1
 """The plan id of references that are bound already."""
-
-_Draft = tuple[tuple[str, ...] | None, Expression, Field | None]
-"""Names, if the plan says them; a bound expression; the field that it passes on, if it is nothing but a column."""
 
 
 class Binder:
@@ -70,11 +63,11 @@ class Binder:
         self._sites = sites or {}
         self._inputs = inputs
         self._numbers = itertools.count()
-        self._plans: dict[int, list[Bound]] = {}
+        self.plans: dict[int, list[Bound]] = {}
         self._where: list[str | None] = [None]
         self._subqueries: dict[int, Relation] = {}
         self.loops: dict[int, Bound] = {}
-        self._outside: list[Bound] = []
+        self.outside: list[Bound] = []
 
     def bind(self, relation: Relation) -> Bound:
         """The relation in the algebra."""
@@ -91,7 +84,7 @@ class Binder:
                     raise self.refusal("UNSUPPORTED_OPERATOR", f"{kind.replace('_', ' ')!r} has no rule")
                 bound = method(relation)
             if plan is not None:
-                self._plans.setdefault(plan, []).append(bound)
+                self.plans.setdefault(plan, []).append(bound)
             return bound
 
     @property
@@ -117,7 +110,14 @@ class Binder:
 
         A subquery that refers to rows outside cannot be analysed by itself, and nobody sees its names: there any do.
         """
-        return [f"_{number}" for number in range(count)] if self._outside else [name for name, _ in self.analyze(relation)]
+        if self.outside:
+            return [f"_{number}" for number in range(count)]
+        if self._subqueries:
+            wrapped = Relation()
+            wrapped.with_relations.root.CopyFrom(relation)
+            wrapped.with_relations.references.extend(self._subqueries.values())
+            relation = wrapped
+        return [name for name, _ in self.analyze(relation)]
 
     def new(self, name: str) -> Column:
         """A new column."""
@@ -131,7 +131,8 @@ class Binder:
         copy.CopyFrom(expression)
         return self._bound(copy, scopes)
 
-    def _bound(self, expression: Expression, scopes: Sequence[Bound], *, is_sorted: bool = False) -> Expression:
+    def _bound(self, expression: Expression, scopes: Sequence[Bound], allowed: frozenset[str] = frozenset()) -> Expression:
+        """The expression with names replaced; ``allowed`` are functions that see an order, and have one here."""
         with self.at(expression):
             kind = expression.WhichOneof("expr_type")
             if kind == "expression_string":
@@ -144,54 +145,24 @@ class Binder:
                 raise self.refusal("NONDETERMINISTIC_FUNCTION", "a Python function that is declared nondeterministic")
             if is_time(expression):
                 raise self.refusal("UNSUPPORTED_EXPRESSION", "epoch_time() elsewhere than in where, select and withColumn")
-            self._check(expression, is_sorted=is_sorted)
+            self._check(expression, allowed)
             if kind == "unresolved_function":
-                self._spread(expression, scopes)
-                name_fields(expression)
+                spread_stars(self, expression, scopes)
+                keep_names(self, expression, scopes)
             for below in list(inner(expression)):
-                below.CopyFrom(self._bound(below, scopes, is_sorted=function(expression) in functions.SORTED))
-            if kind == "window" and function(expression.window.window_function) in SETTLED:
-                raise self.refusal("UNSUPPORTED_EXPRESSION", f"{function(expression.window.window_function)}() over a window")
+                below.CopyFrom(self._bound(below, scopes, _ordered_by(expression, below)))
             return expression
 
-    def _check(self, expression: Expression, *, is_sorted: bool) -> None:
+    def _check(self, expression: Expression, allowed: frozenset[str]) -> None:
         name = function(expression)
         if name is None:
             return
         is_clock = name in functions.CLOCK and not list(inner(expression))
         if name in functions.NONDETERMINISTIC or is_clock:
             raise self.refusal("NONDETERMINISTIC_FUNCTION", f"{name}() gives another answer at another time or place")
-        is_list = name in ("collect_list", "array_agg") and is_sorted
-        if name in functions.ORDER_DEPENDENT and not is_list:
+        is_least = name == "mode" and _is_true(expression)
+        if name in functions.ORDER_DEPENDENT and name not in allowed and not is_least:
             raise self.refusal("NONDETERMINISTIC_FUNCTION", f"{name}() depends on the order in which rows come")
-
-    def _spread(self, expression: Expression, scopes: Sequence[Bound]) -> None:
-        """Replace a star among a function's arguments; count(*) counts rows."""
-        arguments = list(expression.unresolved_function.arguments)
-        if not any(each.WhichOneof("expr_type") == "unresolved_star" for each in arguments):
-            return
-        del expression.unresolved_function.arguments[:]
-        if function(expression) == "count" and not expression.unresolved_function.is_distinct:
-            expression.unresolved_function.arguments.append(integer(1))
-            return
-        is_naming = function(expression) in functions.NAMING
-        for each in arguments:
-            starred = self._starred(each, scopes) if each.WhichOneof("expr_type") == "unresolved_star" else ()
-            made = [(of.name, self.already(reference(of.id))) for of in starred]
-            expression.unresolved_function.arguments.extend([alias(of, name) if is_naming else of for name, of in made] or [each])
-
-    def _starred(self, expression: Expression, scopes: Sequence[Bound]) -> list[Field]:
-        star = expression.unresolved_star
-        fields = [field for scope in scopes for field in scope.fields]
-        if star.HasField("plan_id"):
-            of_plan = {field.id for bound in self._plans.get(star.plan_id, ()) for field in bound.fields}
-            fields = [field for field in fields if field.id in of_plan]
-        elif star.unparsed_target:
-            alias = split(star.unparsed_target)[0].lower()
-            fields = [field for field in fields if field.qualifier is not None and field.qualifier.lower() == alias]
-        if not fields:
-            raise self.refusal("UNSUPPORTED_EXPRESSION", f"{star.unparsed_target!r} names no relation here")
-        return fields
 
     def _attribute(self, expression: Expression, scopes: Sequence[Bound]) -> Expression:
         attribute = expression.unresolved_attribute
@@ -199,10 +170,10 @@ class Binder:
             attribute.ClearField("plan_id")
             return expression
         parts = split(attribute.unparsed_identifier)
-        for fields in ([field for scope in scopes for field in scope.fields], *(each.fields for each in reversed(self._outside))):
+        for fields in ([field for scope in scopes for field in scope.fields], *(each.fields for each in reversed(self.outside))):
             if attribute.HasField("plan_id"):
                 known = {field.id for field in fields}
-                of_plan = [field for bound in self._plans.get(attribute.plan_id, ()) for field in bound.fields]
+                of_plan = [field for bound in self.plans.get(attribute.plan_id, ()) for field in bound.fields]
                 fields = [field for field in of_plan if field.id in known]
             try:
                 found = resolved(parts, fields)
@@ -225,22 +196,26 @@ class Binder:
 
     def subquery(self, plan: int, outside: Bound) -> Bound:
         """A subquery whose names may mean columns outside of it."""
-        self._outside.append(outside)
-        bound = self.bind(self._subqueries[plan])
-        self._outside.pop()
+        return self.inside(self._subqueries[plan], outside)
+
+    def inside(self, relation: Relation, outside: Bound) -> Bound:
+        """A relation whose names may mean columns outside of it."""
+        self.outside.append(outside)
+        bound = self.bind(relation)
+        self.outside.pop()
         return bound
 
     # ---- row by row
 
     def outputs(self, expressions: Sequence[Expression], source: Bound, relation: Relation | None) -> list[Made]:
         """What expressions of a projection make, with stars spelt out; names that Spark invents are asked of it."""
-        made: list[_Draft] = []
+        made: list[Draft] = []
         for each in expressions:
             with self.at(each):
                 if each.WhichOneof("expr_type") == "expression_string":
                     each = parsed(each.expression_string.expression)
                 if each.WhichOneof("expr_type") == "unresolved_star":
-                    made += [((field.name,), reference(field.id), field) for field in self._starred(each, (source,))]
+                    made += star(self, each, source, relation)
                     continue
                 names = tuple(each.alias.name) if each.WhichOneof("expr_type") == "alias" else None
                 bound = self.expression(each.alias.expr if names else each, source)
@@ -253,7 +228,7 @@ class Binder:
                 made.append((names, bound, field))
         return [*self._named(made, relation)]
 
-    def _named(self, made: Sequence[_Draft], relation: Relation | None) -> Iterator[Made]:
+    def _named(self, made: Sequence[Draft], relation: Relation | None) -> Iterator[Made]:
         unnamed = [number for number, (names, *_) in enumerate(made) if names is None]
         all_names: list[str] = []
         if unnamed:
@@ -281,15 +256,20 @@ class Binder:
             made, fields = self._doubled(made, fields)
         columns = tuple(Column(field.id, field.name) for field in fields)
         windows = [found for each in made for found in walk(each.expression) if found.WhichOneof("expr_type") == "window"]
-        kept = {field.id for field in fields}
-        order = source.order if all(references(each) <= kept for each in source.order) else ()
         if not windows:
-            return Bound(Map(columns, self.where, source.node, made), fields, order)
+            hidden = self._of_order(source, fields)
+            made = (*made, *(Output((of,), reference(of.id)) for of in hidden))
+            return Bound(Map((*columns, *hidden), self.where, source.node, made), fields, source.order)
         made = tuple(replace(each, expression=self._total(each.expression, source)) for each in made)
         partitions = [{plain(key) for key in found.window.partition_spec} for found in windows]
         common = set.intersection(*partitions) - {None}
         partition = tuple(of for of in source.node.ids if of in common)
         return Bound(Window(columns, self.where, source.node, partition, made), fields)
+
+    def _of_order(self, source: Bound, fields: Sequence[Field]) -> tuple[Column, ...]:
+        """The columns of the source's order that are not among the fields."""
+        read = {of for each in source.order for of in references(each)} - {field.id for field in fields}
+        return tuple(of for of in source.node.columns if of.id in read)
 
     def _doubled(self, made: Sequence[Output], fields: Sequence[Field]) -> tuple[tuple[Output, ...], tuple[Field, ...]]:
         """A column that is selected twice gets a second id."""
@@ -355,9 +335,10 @@ class Binder:
         names = [field.name.lower() for field in source.fields]
         kept: list[Expression | Field] = [new.get(name, field) for name, field in zip(names, source.fields, strict=True)]
         extra = [each for name, each in new.items() if name not in names]
-        return self.mapped(source, self._with_kept([*kept, *extra], source))
+        return self.mapped(source, self.with_kept([*kept, *extra], source))
 
-    def _with_kept(self, expressions: Sequence[Expression | Field], source: Bound) -> list[Made]:
+    def with_kept(self, expressions: Sequence[Expression | Field], source: Bound) -> list[Made]:
+        """What expressions make, and fields that stay."""
         made: list[Made] = []
         for each in expressions:
             if isinstance(each, Field):
@@ -393,7 +374,7 @@ class Binder:
 
     def kept(self, source: Bound, fields: Sequence[Field]) -> Bound:
         """Some of the columns, in a given order."""
-        return self.mapped(source, self._with_kept(fields, source))
+        return self.mapped(source, self.with_kept(fields, source))
 
     def _loop(self, variable: Bound) -> Bound:
         """The rows of a recursion's iteration, each time under new ids."""
@@ -433,22 +414,24 @@ class Binder:
 
     def verbatim(self, relation: Relation, below: Relation, *, is_opaque: bool = False) -> Bound:
         """A linear operator as it stands."""
-        source = self._renamed(self.bind(below))
-        message, columns = self._stripped(relation), self._made(relation)
+        source = self.renamed(self.bind(below))
+        message, columns = self.stripped(relation), self.made(relation)
         kind = relation.WhichOneof("rel_type")
         if kind in ("fill_na", "drop_na", "replace") and not getattr(message, kind).cols:
             getattr(message, kind).cols.extend(source.names)
-        return _plainly(Verbatim(columns, self.where, source.node, message, is_opaque))
+        return plainly(Verbatim(columns, self.where, source.node, message, is_opaque))
 
-    def _renamed(self, source: Bound) -> Bound:
+    def renamed(self, source: Bound) -> Bound:
         """The same with nodes' names as the user sees them: no two alike."""
         if len({name.lower() for name in source.names}) < len(source.names):
             raise self.refusal("AMBIGUOUS_COLUMN", "two columns have the same name")
-        if source.node.columns == source.columns():
-            return source
-        return self.kept(source, source.fields)
+        return source if source.node.columns == source.columns() else self.exactly(source)
 
-    def _stripped(self, relation: Relation) -> Relation:
+    def exactly(self, source: Bound) -> Bound:
+        """The same rows, in no order, with no columns but its fields."""
+        return self.kept(replace(source, order=()), source.fields)
+
+    def stripped(self, relation: Relation) -> Relation:
         """The message itself, without inputs, call sites and plan ids."""
         copy = Relation()
         copy.CopyFrom(relation)
@@ -464,13 +447,27 @@ class Binder:
                     each.unresolved_attribute.ClearField("plan_id")
         return copy
 
-    def _made(self, relation: Relation) -> tuple[Column, ...]:
+    def made(self, relation: Relation) -> tuple[Column, ...]:
+        """New columns for those of a relation."""
         return tuple(self.new(name) for name, _ in self.analyze(relation))
 
     # ---- leaves
 
+    def _unresolved_table_valued_function(self, relation: Relation) -> Bound:
+        """A generator as a relation makes rows of one row."""
+        message = relation.unresolved_table_valued_function
+        if message.function_name.lower() not in functions.GENERATORS:
+            return self._constant(relation)
+        source, name = self._nothing(), message.function_name.lower()
+        made = self.expression(call(name, *message.arguments), Bound(source.node, ()))
+        count = functions.GENERATOR_COLUMNS.get(name, len(message.arguments) - 1)
+        if self.outside and name not in (*functions.GENERATOR_COLUMNS, "json_tuple"):
+            raise self.refusal("UNSUPPORTED_OPERATOR", f"{name}() as a relation of values outside: use it in a SELECT")
+        columns = tuple(self.new(each) for each in self.names(relation, count))
+        return self.mapped(source, [(Output(columns, made), tuple(Field(of.id, of.name) for of in columns))])
+
     def _input(self, collection: str, names: Sequence[str]) -> Bound:
-        return _plainly(Input(tuple(self.new(name) for name in names), self.where, collection))
+        return plainly(Input(tuple(self.new(name) for name in names), self.where, collection))
 
     def _local_relation(self, relation: Relation) -> Bound:
         return self._constant(relation)
@@ -481,17 +478,20 @@ class Binder:
         copy = Relation()
         copy.CopyFrom(relation)
         copy.ClearField("common")
-        return _plainly(Constant(self._made(relation), self.where, copy))
+        return plainly(Constant(self.made(relation), self.where, copy))
 
     def _nothing(self) -> Bound:
         one = Relation()
         one.range.end, one.range.step = 1, 1
-        return _plainly(Constant((self.new("id"),), self.where, one))
+        return plainly(Constant((self.new("id"),), self.where, one))
 
     # ---- two relations
 
     def _join(self, relation: Relation) -> Bound:
-        return join(self, relation)
+        return joined_by(self, relation)
+
+    def _lateral_join(self, relation: Relation) -> Bound:
+        return lateral(self, relation)
 
     def _set_op(self, relation: Relation) -> Bound:
         return united(self, relation)
@@ -504,55 +504,30 @@ class Binder:
         for each in relation.sort.order:
             wrapped = Expression()
             wrapped.sort_order.CopyFrom(each)
+            source, wrapped = valued(self, source, wrapped)
             order.append(self.expression(wrapped, source))
         return replace(source, order=tuple(order)) if relation.sort.is_global else source
 
     def _limit(self, relation: Relation) -> Bound:
-        return self._top(relation.limit.input, relation.limit.limit, 0)
+        return first(self, self.bind(relation.limit.input), relation.limit.limit, 0)
 
     def _offset(self, relation: Relation) -> Bound:
-        return self._top(relation.offset.input, None, relation.offset.offset)
-
-    def _top(self, below: Relation, limit: int | None, offset: int) -> Bound:
-        source = self.bind(below)
-        node = source.node
-        if isinstance(node, Top) and node.limit is None and limit is not None:
-            return replace(source, node=replace(node, limit=limit))
-        if not source.order:
-            raise self.refusal("LIMIT_WITHOUT_ORDER", "which rows a limit keeps is left open")
-        order = (*source.order, *self.ties(source))
-        return replace(source, node=Top(node.columns, self.where, node, order, limit, offset))
+        return first(self, self.bind(relation.offset.input), None, relation.offset.offset)
 
     def _deduplicate(self, relation: Relation) -> Bound:
-        message = relation.deduplicate
-        source = self.bind(message.input)
-        by_name = {name.lower() for name in message.column_names} >= {name.lower() for name in source.names}
-        if message.all_columns_as_keys or by_name:
-            return distinct(self, source)
-        if not source.order:
-            raise self.refusal("DEDUP_WITHOUT_ORDER", "which of several rows with the same keys stays is left open")
-        rank = Expression()
-        rank.window.window_function.CopyFrom(call("row_number"))
-        keys = [found for name in message.column_names if (found := source.find(name))]
-        rank.window.partition_spec.extend(reference(field.id) for field in keys)
-        rank.window.order_spec.extend(each.sort_order for each in source.order)
-        number = self.new("_rank")
-        outputs = self._with_kept(source.fields, source)
-        ranked = self.mapped(source, [*outputs, (Output((number,), rank), (Field(number.id, number.name),))])
-        first = Filter(ranked.node.columns, self.where, ranked.node, call("==", column(number.id), cast(integer(1), "int")))
-        return self.kept(replace(ranked, node=first), source.fields)
+        return deduplicated(self, relation)
 
     # ---- groups
 
     def _aggregate(self, relation: Relation) -> Bound:
-        return aggregate(self, relation)
+        return aggregate(self, relation, self.bind(relation.aggregate.input))
 
     def with_keys(self, source: Bound, expressions: Sequence[Expression]) -> tuple[Bound, list[str]]:
         """The relation with bound expressions as columns of it, and their ids."""
         ids = [plain(each) for each in expressions]
-        made = [(number, self.new("_key")) for number, found in enumerate(ids) if found is None]
+        made = [(number, self.new(KEY)) for number, found in enumerate(ids) if found is None]
         if made:
-            outputs = self._with_kept(source.fields, source)
+            outputs: list[Made] = [(Output((of,), reference(of.id)), (Field(of.id, of.name),)) for of in source.node.columns]
             extra = [(Output((key,), expressions[number]), (Field(key.id, key.name),)) for number, key in made]
             widened = self.mapped(source, [*outputs, *extra])
             source = Bound(widened.node, source.fields, source.order)
@@ -561,18 +536,24 @@ class Binder:
         return source, [found for found in ids if found is not None]
 
     def _group_map(self, relation: Relation) -> Bound:
-        source = self._renamed(self.bind(relation.group_map.input))
-        keys = [plain(self.expression(each, source)) for each in relation.group_map.grouping_expressions]
-        found = tuple(key for key in keys if key)
-        return _plainly(GroupMap(self._made(relation), self.where, source.node, found, self._stripped(relation)))
+        return group_map(self, relation)
 
     def _co_group_map(self, relation: Relation) -> Bound:
-        message = relation.co_group_map
-        left, right = self._renamed(self.bind(message.input)), self._renamed(self.bind(message.other))
-        pairs = zip(message.input_grouping_expressions, message.other_grouping_expressions, strict=True)
-        found = [(plain(self.expression(one, left)), plain(self.expression(other, right))) for one, other in pairs]
-        keys: Any = tuple((one, other) for one, other in found if one and other)
-        return _plainly(CoGroupMap(self._made(relation), self.where, left.node, right.node, keys, self._stripped(relation)))
+        return co_group_map(self, relation)
+
+
+def _is_true(expression: Expression) -> bool:
+    """Whether the last argument of a call is a literal true."""
+    arguments = expression.unresolved_function.arguments
+    return bool(arguments) and arguments[-1].literal.boolean
+
+
+def _ordered_by(expression: Expression, below: Expression) -> frozenset[str]:
+    """The functions to which an expression gives an order; ties in that of a window are broken where rows are mapped."""
+    if function(expression) in functions.SORTED:
+        return functions.LISTS
+    is_windowed = expression.WhichOneof("expr_type") == "window" and below == expression.window.window_function
+    return functions.TIE_SENSITIVE if is_windowed else frozenset()
 
 
 def _marked(expression: Expression) -> Expression:
@@ -586,10 +567,6 @@ def _is_aggregate(expression: Expression) -> bool:
     if expression.WhichOneof("expr_type") == "window":
         return False
     return function(expression) in functions.AGGREGATES or any(_is_aggregate(each) for each in inner(expression))
-
-
-def _plainly(node: Node) -> Bound:
-    return Bound(node, tuple(Field(each.id, each.name) for each in node.columns))
 
 
 def _ascending(expression: Expression) -> Expression:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from pyspark.sql.connect.proto import Expression
 
-from firnline.incremental.relation import call, cast, double, integer, text
+from firnline.incremental.relation import boolean, call, cast, double, integer, text
 
 _LOWEST = -160
 _DIGITS = 9
@@ -25,10 +25,10 @@ _BITS = 32
 def double_parts(value: Expression) -> tuple[list[Expression], Callable[[Sequence[Expression]], Expression]]:
     """The terms to add up for a double (digits, then NaNs and both infinities), and the double from their sums."""
     is_finite = call("and", call("not", call("isnan", value)), call("<", call("abs", value), double(float("inf"))))
-    finite = call("if", call("coalesce", is_finite, _false()), value, double(0.0))
+    finite = call("if", call("coalesce", is_finite, boolean(False)), value, double(0.0))
     terms = [*_digits(finite)]
     specials = [call("isnan", value), _is(value, float("inf")), _is(value, float("-inf"))]
-    terms += [call("if", call("coalesce", each, _false()), integer(1), integer(0)) for each in specials]
+    terms += [call("if", call("coalesce", each, boolean(False)), integer(1), integer(0)) for each in specials]
     return terms, _total
 
 
@@ -59,9 +59,3 @@ def _unit(place: int) -> Expression:
 
 def _is(value: Expression, other: float) -> Expression:
     return call("==", value, double(other))
-
-
-def _false() -> Expression:
-    expression = Expression()
-    expression.literal.boolean = False
-    return expression

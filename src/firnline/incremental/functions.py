@@ -50,69 +50,94 @@ ORDER_DEPENDENT = frozenset(
         "percentile_approx",
         "mode",
         "histogram_numeric",
+        "hll_sketch_agg",
+        "hll_union_agg",
+        "kll_sketch_agg_bigint",
+        "kll_sketch_agg_double",
+        "kll_sketch_agg_float",
+        "theta_sketch_agg",
+        "theta_union_agg",
+        "theta_intersection_agg",
+        "approx_top_k",
+        "approx_top_k_accumulate",
+        "approx_top_k_combine",
+    ]
+)
+"""Aggregates whose answer depends on the order in which rows come."""
+
+LISTS = frozenset(["collect_list", "array_agg"])
+
+SORTED = frozenset(["sort_array", "array_sort"])
+"""What makes the answer of ``LISTS`` independent of the order again."""
+
+OF_PAIRS = frozenset(
+    [
+        "max_by",
+        "min_by",
         "corr",
         "covar_pop",
         "covar_samp",
         "regr_avgx",
         "regr_avgy",
+        "regr_count",
         "regr_intercept",
         "regr_r2",
         "regr_slope",
         "regr_sxx",
         "regr_sxy",
         "regr_syy",
-        "skewness",
-        "kurtosis",
     ]
 )
-"""Aggregates whose answer depends on the order in which rows come."""
+"""Aggregates of two values in every row."""
 
-SORTED = frozenset(["sort_array", "array_sort"])
-"""What makes the answer of ``collect_list`` independent of the order again."""
-
-AGGREGATES = ORDER_DEPENDENT | frozenset(
-    [
-        "sum",
-        "try_sum",
-        "count",
-        "avg",
-        "mean",
-        "try_avg",
-        "min",
-        "max",
-        "count_if",
-        "bool_and",
-        "every",
-        "bool_or",
-        "any",
-        "some",
-        "bit_and",
-        "bit_or",
-        "bit_xor",
-        "variance",
-        "var_samp",
-        "var_pop",
-        "stddev",
-        "std",
-        "stddev_samp",
-        "stddev_pop",
-        "collect_set",
-        "percentile",
-        "percentile_cont",
-        "percentile_disc",
-        "median",
-        "max_by",
-        "min_by",
-        "approx_count_distinct",
-        "grouping",
-        "grouping_id",
-        "product",
-        "bitmap_construct_agg",
-        "bitmap_or_agg",
-        "hll_sketch_agg",
-        "hll_union_agg",
-    ]
+AGGREGATES = (
+    ORDER_DEPENDENT
+    | OF_PAIRS
+    | frozenset(
+        [
+            "sum",
+            "try_sum",
+            "count",
+            "avg",
+            "mean",
+            "try_avg",
+            "min",
+            "max",
+            "count_if",
+            "bool_and",
+            "every",
+            "bool_or",
+            "any",
+            "some",
+            "bit_and",
+            "bit_or",
+            "bit_xor",
+            "variance",
+            "var_samp",
+            "var_pop",
+            "stddev",
+            "std",
+            "stddev_samp",
+            "stddev_pop",
+            "collect_set",
+            "percentile",
+            "percentile_cont",
+            "percentile_disc",
+            "median",
+            "skewness",
+            "kurtosis",
+            "approx_count_distinct",
+            "grouping",
+            "grouping_id",
+            "product",
+            "bitmap_construct_agg",
+            "bitmap_or_agg",
+        ]
+    )
 )
+
+NAMING = frozenset(["struct", "arrays_zip"])
+"""What calls the fields of its answer as its arguments are called."""
 
 GENERATORS = frozenset(
     [
@@ -129,8 +154,8 @@ GENERATORS = frozenset(
     ]
 )
 
-NAMING = frozenset(["struct", "arrays_zip"])
-"""What names the fields of a struct after its arguments."""
+GENERATOR_COLUMNS = {"explode": 1, "explode_outer": 1, "posexplode": 2, "posexplode_outer": 2}
+"""How many columns generators make, where their names alone say so."""
 
 TIE_SENSITIVE = frozenset(
     [

@@ -5,7 +5,7 @@ Grouping sets are the union of one aggregate per set. A pivot is one conditional
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -17,23 +17,32 @@ from pyspark.sql.connect.proto import Expression, Relation
 from firnline.incremental import functions
 from firnline.incremental.algebra import Aggregate, Column, Output, Union
 from firnline.incremental.expressions import function, references, rewritten
-from firnline.incremental.relation import call, cast, integer, null
+from firnline.incremental.expressions import inner as inner_of
+from firnline.incremental.relation import alias, call, cast, integer, null
 from firnline.incremental.scope import Bound, Field, reference, split
+from firnline.incremental.subqueries import has_subquery, valued
 
 if TYPE_CHECKING:
     from firnline.incremental.binding import Binder
 
 
-def aggregate(binder: Binder, relation: Relation) -> Bound:
-    """Groups and what is computed of them."""
+_NUMBERS = frozenset(["boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal"])
+
+
+def aggregate(binder: Binder, relation: Relation, source: Bound) -> Bound:
+    """Groups of a relation's rows, and what is computed of them."""
     message = relation.aggregate
-    source = binder.bind(message.input)
-    grouping = binder.outputs(list(message.grouping_expressions), source, None if message.HasField("pivot") else relation)
+    source, expressions = _valued_inside(binder, source, list(message.grouping_expressions))
+    is_over = any(map(_has_value_over_groups, message.aggregate_expressions))
+    if is_over and message.group_type != AggregateProto.GROUP_TYPE_PIVOT:
+        return _beside_subqueries(binder, relation, source)
+    source, aggregates = _valued_inside(binder, source, list(message.aggregate_expressions))
+    grouping = binder.outputs(expressions, source, None if message.HasField("pivot") else relation)
     source, keys = binder.with_keys(source, [each.expression for each, _ in grouping])
     fields = [replace(named[0], id=key) for key, (_, named) in zip(keys, grouping, strict=True)]
     if message.group_type == AggregateProto.GROUP_TYPE_PIVOT:
         return _pivoted(binder, relation, source, fields)
-    made = _aggregates(binder, relation, source, len(fields))
+    made = _aggregates(binder, relation, aggregates, source, len(fields))
     if message.group_type == AggregateProto.GROUP_TYPE_GROUPBY:
         return grouped(binder, source, fields, made)
     kinds = [kind for _, kind in binder.analyze(relation)][: len(fields)]
@@ -42,6 +51,49 @@ def aggregate(binder: Binder, relation: Relation) -> Bound:
     for part in parts[1:]:
         whole = Bound(Union(whole.columns(), binder.where, whole.node, part.node), whole.fields)
     return whole
+
+
+def _beside_subqueries(binder: Binder, relation: Relation, source: Bound) -> Bound:
+    """Aggregates in expressions with subqueries: the aggregates first, then the expressions over the groups."""
+    calls: list[Expression] = []
+
+    def made(call_: Expression) -> Expression:
+        calls.append(call_)
+        return call_
+
+    given = list(relation.aggregate.aggregate_expressions)
+    for each in given:
+        _over_calls(each, made)
+    inner = Relation()
+    inner.CopyFrom(relation)
+    del inner.aggregate.aggregate_expressions[:]
+    names = [f"_firnline_aggregate_{number}" for number in range(len(calls))]
+    inner.aggregate.aggregate_expressions.extend(alias(each, name) for each, name in zip(calls, names, strict=True))
+    groups = aggregate(binder, inner, source)
+    waiting = iter(groups.fields[len(groups.fields) - len(calls) :])
+    keys = Bound(groups.node, groups.fields[: len(groups.fields) - len(calls)])
+    found, over = keys, []
+    for each in given:
+        found, without = valued(binder, found, _over_calls(each, lambda _: binder.already(reference(next(waiting).id))))
+        over.append(without)
+    kept = [(Output((Column(field.id, field.name),), reference(field.id)), (field,)) for field in keys.fields]
+    return binder.mapped(found, [*kept, *binder.outputs(over, found, None)])
+
+
+def _has_value_over_groups(expression: Expression) -> bool:
+    """Whether a subquery, or logical time, is outside of all aggregates."""
+    return has_subquery(_over_calls(expression, lambda _: null()))
+
+
+def _over_calls(expression: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """A copy of an expression with its outermost aggregates changed, from left to right."""
+    if function(expression) in functions.AGGREGATES:
+        return change(expression)
+    copy = Expression()
+    copy.CopyFrom(expression)
+    for below in list(inner_of(copy)):
+        below.CopyFrom(_over_calls(below, change))
+    return copy
 
 
 def grouped(binder: Binder, source: Bound, keys: Sequence[Field], made: Sequence[Output]) -> Bound:
@@ -53,8 +105,16 @@ def grouped(binder: Binder, source: Bound, keys: Sequence[Field], made: Sequence
     return Bound(node, fields)
 
 
-def _aggregates(binder: Binder, relation: Relation, source: Bound, keys: int) -> list[Output]:
-    expressions = list(relation.aggregate.aggregate_expressions)
+def _valued_inside(binder: Binder, source: Bound, expressions: Sequence[Expression]) -> tuple[Bound, list[Expression]]:
+    """The source beside the values of subqueries inside of aggregates, and the aggregates with those instead."""
+    found = []
+    for each in expressions:
+        source, each = valued(binder, source, each)
+        found.append(each)
+    return source, found
+
+
+def _aggregates(binder: Binder, relation: Relation, expressions: Sequence[Expression], source: Bound, keys: int) -> list[Output]:
     names = None
     made = []
     for number, each in enumerate(expressions):
@@ -129,7 +189,9 @@ def _pivoted(binder: Binder, relation: Relation, source: Bound, keys: Sequence[F
     message = relation.aggregate
     if not message.pivot.values:
         raise binder.refusal("PIVOT_WITHOUT_VALUES", "its columns would depend on the data")
-    names = [name for name, _ in binder.analyze(relation)][len(keys) :]
+    columns = binder.analyze(relation)[len(keys) :]
+    # Spark groups by the pivot's column first, so that nothing is null, but only if it can keep all answers in arrays of numbers.
+    is_null_of_none = all(kind.split("(")[0] in _NUMBERS for _, kind in columns)
     on = binder.expression(message.pivot.col, source)
     made: list[Output] = []
     for value in message.pivot.values:
@@ -139,9 +201,10 @@ def _pivoted(binder: Binder, relation: Relation, source: Bound, keys: Sequence[F
         for each in message.aggregate_expressions:
             inside = each.alias.expr if each.WhichOneof("expr_type") == "alias" else each
             expression = binder.expression(inside, source)
-            some = call(">", call("count_if", is_there), integer(0))
-            found = call("when", some, rewritten(expression, partial(_only, condition=is_there)))
-            made.append(Output((binder.new(names[len(made)]),), found))
+            found = rewritten(expression, partial(_only, condition=is_there))
+            if is_null_of_none:
+                found = call("when", call(">", call("count_if", is_there), integer(0)), found)
+            made.append(Output((binder.new(columns[len(made)][0]),), found))
     return grouped(binder, source, keys, made)
 
 
@@ -149,6 +212,7 @@ def _only(expression: Expression, condition: Expression) -> Expression:
     """An aggregate over the rows for which a condition holds: all aggregates pass over nulls."""
     if function(expression) not in functions.AGGREGATES:
         return expression
-    first = expression.unresolved_function.arguments[0]
-    first.CopyFrom(call("when", condition, first))
+    arguments = expression.unresolved_function.arguments
+    for each in arguments[: 2 if function(expression) in functions.OF_PAIRS else 1]:
+        each.CopyFrom(call("when", condition, each))
     return expression

@@ -10,18 +10,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark.sql.connect.proto import Expression, Relation
+from pyspark.sql.connect.proto import Expression
 from pyspark.sql.connect.proto import Join as JoinProto
 
 from firnline.incremental.algebra import Column, Join, JoinKind, Output, Union
 from firnline.incremental.expressions import function, references
-from firnline.incremental.relation import all_of, call, cast, null
+from firnline.incremental.relation import alias, all_of, call, cast, null
 from firnline.incremental.scope import Bound, Field, Made, reference
 
 if TYPE_CHECKING:
     from firnline.incremental.binding import Binder
 
-_KINDS: dict[int, JoinKind] = {
+KINDS: dict[int, JoinKind] = {
     JoinProto.JOIN_TYPE_INNER: "inner",
     JoinProto.JOIN_TYPE_CROSS: "inner",
     JoinProto.JOIN_TYPE_LEFT_OUTER: "left",
@@ -30,21 +30,19 @@ _KINDS: dict[int, JoinKind] = {
 }
 
 
-def join(binder: Binder, relation: Relation) -> Bound:
-    """The join of two relations."""
-    message = relation.join
-    left, right = binder.bind(message.left), binder.bind(message.right)
+def join(binder: Binder, message: JoinProto, left: Bound, right: Bound, condition: Expression | None) -> Bound:
+    """The join of two relations, by the columns that the message names or by a condition."""
     using = [(_field(binder, left, name), _field(binder, right, name)) for name in message.using_columns]
     conditions = [call("==", reference(one.id), reference(other.id)) for one, other in using]
-    if message.HasField("join_condition"):
-        conditions += conjuncts(binder.expression(message.join_condition, left, right))
+    if condition is not None:
+        conditions += conjuncts(binder.expression(condition, left, right))
     if message.join_type == JoinProto.JOIN_TYPE_RIGHT_OUTER:
         found = joined(binder, right, left, "left", conditions)
         keys = [other for _, other in using]
         return binder.kept(found, [*keys, *_rest(left, [one for one, _ in using]), *_rest(right, keys)])
     if message.join_type == JoinProto.JOIN_TYPE_FULL_OUTER:
         return _full(binder, left, right, conditions, using, [kind for _, kind in binder.analyze(message.left)])
-    kind = _KINDS[message.join_type]
+    kind = KINDS[message.join_type]
     found = joined(binder, left, right, kind, conditions)
     if not using:
         return found
@@ -80,10 +78,12 @@ def conjuncts(expression: Expression) -> list[Expression]:
 
 
 def pair(condition: Expression, left: set[str], right: set[str]) -> tuple[Expression, Expression] | None:
-    """The left and the right side of an equality between two relations."""
-    if function(condition) not in ("==", "="):
+    """The left and the right side of an equality between two relations; one that takes nulls as equal is one of structs."""
+    if function(condition) not in ("==", "=", "<=>"):
         return None
     one, other = condition.unresolved_function.arguments
+    if function(condition) == "<=>":
+        one, other = call("struct", alias(one, "of")), call("struct", alias(other, "of"))
     if references(one) and references(other):
         if references(one) <= left and references(other) <= right:
             return one, other

@@ -15,7 +15,7 @@ from firnline.incremental.algebra import Filter, Join, Node
 from firnline.incremental.expressions import references
 from firnline.incremental.joining import conjuncts, joined, pair
 from firnline.incremental.relation import all_of, call
-from firnline.incremental.scope import Bound, Field, reference
+from firnline.incremental.scope import Bound, plainly, reference
 
 if TYPE_CHECKING:
     from firnline.incremental.binding import Binder
@@ -63,7 +63,7 @@ def _with_own(binder: Binder, node: Node, conditions: Sequence[Expression]) -> B
     own = all_of([each for each in conditions if references(each) <= set(node.ids)])
     if own is not None:
         node = Filter(node.columns, binder.where, node, own)
-    return Bound(node, tuple(Field(each.id, each.name) for each in node.columns))
+    return plainly(node)
 
 
 def _is_linked(found: Bound, other: Bound, conditions: Sequence[Expression]) -> bool:

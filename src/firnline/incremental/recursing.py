@@ -29,7 +29,7 @@ def recursion(binder: Binder, relation: Relation) -> Bound:
     began, stepped = relation.subquery_alias.input.set_op.left_input, relation.subquery_alias.input.set_op.right_input
     variable, most = map(int, relation.subquery_alias.alias.removeprefix(f"{MARK}_").split("_"))
     seed = binder.bind(began)
-    seed = binder.kept(seed, seed.fields)
+    seed = binder.exactly(seed)
     names = [f"v{number}" for number in range(len(seed.fields))]
     name = f"{MARK}_{len(binder.loops)}"
     binder.loops[variable] = Bound(Input(tuple(binder.new(each) for each in names), binder.where, name), seed.fields)

@@ -46,6 +46,13 @@ def double(value: float) -> Expression:
     return expression
 
 
+def boolean(value: bool) -> Expression:
+    """A boolean literal."""
+    expression = Expression()
+    expression.literal.boolean = value
+    return expression
+
+
 def null() -> Expression:
     """The null literal, of no type yet."""
     expression = Expression()

@@ -9,9 +9,6 @@ from pyspark.sql.connect.proto import Expression
 
 from firnline.errors import FirnlineError
 from firnline.incremental.algebra import Column, Node, Output
-from firnline.incremental.expressions import function
-from firnline.incremental.functions import NAMING
-from firnline.incremental.relation import alias
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +99,9 @@ def reference(id: str, path: Sequence[str] = ()) -> Expression:
     return expression
 
 
-def name_fields(expression: Expression) -> None:
-    """Say the names of fields that a function takes from its arguments, before these become ids."""
-    if function(expression) not in NAMING:
-        return
-    for each in expression.unresolved_function.arguments:
-        if each.WhichOneof("expr_type") == "unresolved_attribute":
-            each.CopyFrom(alias(each, split(each.unresolved_attribute.unparsed_identifier)[-1]))
+def plainly(node: Node) -> Bound:
+    """A node whose columns can be named as they are."""
+    return Bound(node, tuple(Field(each.id, each.name) for each in node.columns))
 
 
 def _one(fields: list[Field], name: str) -> Field | None:

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from pyspark.sql.connect.proto import Expression
 from sqlglot import exp
 
-from firnline.incremental.relation import call
-from firnline.incremental.sql_literal import boolean, cast, number, string
+from firnline.incremental.relation import boolean, call
+from firnline.incremental.sql_literal import cast, number, string
 from firnline.incremental.sql_name import variable
 from firnline.incremental.sql_predicate import negative
 from firnline.incremental.sql_scope import Rule, Scope, only, shown

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from pyspark.sql.connect.proto import Expression
 from sqlglot import exp
 
+from firnline.incremental.relation import boolean
 from firnline.incremental.sql_scope import Rule, Scope, shown
 from firnline.incremental.sql_syntax import TypedLiteral, opaque
 
@@ -35,13 +36,6 @@ def string(text: str) -> Expression:
     """A string literal."""
     expression = Expression()
     expression.literal.string = text
-    return expression
-
-
-def boolean(value: bool) -> Expression:
-    """A boolean literal."""
-    expression = Expression()
-    expression.literal.boolean = value
     return expression
 
 

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from pyspark.sql.connect.proto import Expression, SubqueryExpression
 from sqlglot import exp
 
-from firnline.incremental.relation import call
-from firnline.incremental.sql_literal import boolean, number, typed
+from firnline.incremental.relation import boolean, call
+from firnline.incremental.sql_literal import number, typed
 from firnline.incremental.sql_scope import Rule, Scope, only, shown
 from firnline.incremental.sql_syntax import TypedLiteral, opaque
 
@@ -179,7 +179,10 @@ def _once_or_more(query: exp.Query) -> exp.Query:
 
 
 def _subquery(
-    query: exp.Query, kind: SubqueryExpression.SubqueryType.ValueType, scope: Scope, values: Sequence[Expression] = ()
+    query: exp.Query,
+    kind: SubqueryExpression.SubqueryType.ValueType,
+    scope: Scope,
+    values: Sequence[Expression] = (),
 ) -> Expression:
     expression = Expression()
     expression.subquery_expression.plan_id = scope.subquery(query)
@@ -189,8 +192,8 @@ def _subquery(
 
 
 def _scalar(node: exp.Expression, scope: Scope) -> Expression:
-    assert isinstance(node, exp.Query)
-    return _subquery(node, SubqueryExpression.SUBQUERY_TYPE_SCALAR, scope)
+    query = node if isinstance(node, exp.Query) else exp.Subquery(this=node.copy())
+    return _subquery(query, SubqueryExpression.SUBQUERY_TYPE_SCALAR, scope)
 
 
 RULES: MappingProxyType[type[exp.Expression], Rule] = MappingProxyType(

@@ -1,24 +1,26 @@
 """Subqueries become joins: EXISTS and IN semi joins, their negations anti joins, a scalar subquery a left join with its one row.
 
-A condition inside a subquery that refers to rows outside is pulled up to the join. Under an aggregate that works for equalities:
-the inner side becomes a key of the groups, and a row outside without a group gets what the aggregate gives of no rows.
+Where EXISTS or IN is not a condition of its own but part of an expression, it is a value (``presence``). What a subquery refers
+to outside of it is settled first (``correlation``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql.connect.proto import Expression, SubqueryExpression
+from pyspark.sql.connect.proto import Expression, Relation, SubqueryExpression
+from pyspark.sql.connect.proto import Join as JoinProto
 
-from firnline.incremental import functions
-from firnline.incremental.algebra import Aggregate, Filter, Input, Join, Map, Node, Output, Top, changed
-from firnline.incremental.expressions import function, plain, references, rewritten, walk
-from firnline.incremental.joining import conjuncts, joined
+from firnline.incremental.algebra import Aggregate, Constant, Filter, Input, Map, Node, Output, Top, changed, free
+from firnline.incremental.correlation import is_one_row, pulled
+from firnline.incremental.expressions import function, references, rewritten, walk
+from firnline.incremental.joining import KINDS, conjuncts, join, joined
 from firnline.incremental.ordering import ordered
-from firnline.incremental.relation import all_of, call, column, integer, null
+from firnline.incremental.presence import contained, equalities, existing
+from firnline.incremental.relation import all_of, boolean, call, column, integer, text
 from firnline.incremental.scope import Bound, Field, reference
+from firnline.incremental.spreading import of_nothing
 from firnline.model.names import EPOCH_TIME
 
 if TYPE_CHECKING:
@@ -37,36 +39,121 @@ def filtered(binder: Binder, source: Bound, condition: Expression) -> Bound:
         is_not = function(each) == "not"
         inside = each.unresolved_function.arguments[0] if is_not else each
         kind = inside.subquery_expression.subquery_type if _is_subquery(inside) else None
-        if kind in (_EXISTS, _IN):
+        if kind in (_EXISTS, _IN) and not any(map(has_subquery, inside.subquery_expression.in_subquery_values)):
             found = _matched(binder, found, inside, is_not=is_not)
         else:
             rest.append(each)
     for each in rest:
-        found, without = valued(binder, found, each)
+        found, without = valued(binder, found, each, is_condition=True)
         found = ordered(binder, found, binder.expression(without, found))
     return Bound(found.node, source.fields, source.order)
 
 
-def valued(binder: Binder, source: Bound, expression: Expression) -> tuple[Bound, Expression]:
-    """The source beside every scalar subquery of an expression, and logical time, and the expression with those instead."""
-    found = source
+def valued(binder: Binder, source: Bound, expression: Expression, *, is_condition: bool = False) -> tuple[Bound, Expression]:
+    """The source beside the value of every subquery of an expression, and logical time, and the expression with those instead.
+
+    In a condition IN may be unknown. Elsewhere it is as in Spark, which has no third value there: IN and NOT IN are false then.
+    """
+    (found,), without = _valued_at(binder, [source], expression, is_condition=is_condition)
+    return found, without
+
+
+def _valued_at(
+    binder: Binder, sides: Sequence[Bound], expression: Expression, *, is_condition: bool
+) -> tuple[list[Bound], Expression]:
+    """The same where names may mean columns of several relations: a value is beside the one that it depends on."""
+    found = list(sides)
+    negated = [each.unresolved_function.arguments[0] for each in walk(expression) if function(each) == "not"]
+    unknown: list[tuple[Expression, Expression]] = []
 
     def replaced(each: Expression) -> Expression:
-        nonlocal found
         if is_time(each):
             time = binder.new("time")
             right = Bound(Input((time,), binder.where, EPOCH_TIME), (Field(time.id, time.name),))
-            found = Bound(joined(binder, found, right, "inner", []).node, source.fields, source.order)
+            found[0] = Bound(joined(binder, found[0], right, "inner", []).node, sides[0].fields, sides[0].order)
             return binder.already(reference(time.id))
+        if function(each) == "not":
+            certain = next((of for to, of in unknown if to == each.unresolved_function.arguments[0]), None)
+            return each if certain is None else call("coalesce", call("not", certain), boolean(False))
         if not _is_subquery(each):
             return each
-        if each.subquery_expression.subquery_type != _SCALAR:
-            raise binder.refusal("UNSUPPORTED_EXPRESSION", "EXISTS or IN with a subquery, other than as a condition of its own")
-        found, value = _scalar(binder, found, each)
+        message = each.subquery_expression
+        outside = Bound(found[0].node, tuple(field for side in found for field in side.fields))
+        values = [binder.expression(value, outside) for value in message.in_subquery_values]
+        inner = binder.subquery(message.plan_id, outside)
+        read = free(inner.node).union(*map(references, values))
+        at = next((number for number, side in enumerate(found) if read <= set(side.node.ids)), 0 if len(found) == 1 else None)
+        if at is None:
+            raise binder.refusal("UNSUPPORTED_EXPRESSION", "a subquery about both sides of an outer join")
+        if message.subquery_type == _SCALAR:
+            found[at], value = _scalar(binder, found[at], inner)
+        elif message.subquery_type == _EXISTS:
+            found[at], value = existing(binder, found[at], pulled(binder, found[at], inner.node))
+        elif message.subquery_type == _IN:
+            rows = pulled(binder, found[at], inner.node)
+            if not is_condition and each not in negated:
+                found[at], value = existing(binder, found[at], rows, equalities(values, inner.fields))
+            else:
+                found[at], value = contained(binder, found[at], rows, values, inner.fields)
+            if not is_condition and each in negated:
+                certain, value = binder.already(value), call("coalesce", value, boolean(False))
+                unknown.append((binder.already(value), certain))
+        else:
+            raise binder.refusal("UNSUPPORTED_EXPRESSION", "a subquery that is neither scalar nor EXISTS nor IN")
         return binder.already(value)
 
     without = rewritten(expression, replaced)
     return found, without
+
+
+def joined_by(binder: Binder, relation: Relation) -> Bound:
+    """A join; subqueries in its condition filter the rows of an inner one, and are values of a side of an outer one."""
+    message = relation.join
+    left, right = binder.bind(message.left), binder.bind(message.right)
+    if not has_subquery(message.join_condition):
+        return join(binder, message, left, right, message.join_condition if message.HasField("join_condition") else None)
+    if message.join_type in (JoinProto.JOIN_TYPE_INNER, JoinProto.JOIN_TYPE_CROSS):
+        conditions = conjuncts(message.join_condition)
+        found = join(binder, message, left, right, all_of([each for each in conditions if not has_subquery(each)]))
+        rest = all_of([each for each in conditions if has_subquery(each)])
+        assert rest is not None
+        return filtered(binder, found, rest)
+    (left, right), condition = _valued_at(binder, (left, right), message.join_condition, is_condition=True)
+    return join(binder, message, left, right, condition)
+
+
+def lateral(binder: Binder, relation: Relation) -> Bound:
+    """The rows of the left, each with the rows that the right has there."""
+    message = relation.lateral_join
+    left = binder.bind(message.left)
+    right = binder.inside(message.right, left)
+    kind = KINDS[message.join_type]
+    conditions = conjuncts(binder.expression(message.join_condition, left, right)) if message.HasField("join_condition") else []
+    fields = (*left.fields, *right.fields)
+    if kind == "inner" and _is_of_one_row(right.node):
+        found = Bound(_over(left.node, right.node), fields)
+        condition = all_of(conditions)
+        return ordered(binder, found, condition) if condition is not None else found
+    inner = pulled(binder, left, right.node)
+    return joined(binder, left, Bound(inner.node, right.fields), kind, [*inner.conditions, *conditions])
+
+
+def _is_of_one_row(node: Node) -> bool:
+    """Whether rows are made of nothing but the one row that a SELECT without FROM reads."""
+    if isinstance(node, Map | Filter):
+        return _is_of_one_row(node.input)
+    return isinstance(node, Constant) and node.relation.HasField("range") and node.relation.range.end == 1
+
+
+def _over(left: Node, node: Node) -> Node:
+    """The same of every row of the left, beside it."""
+    if not isinstance(node, Map | Filter):
+        return left
+    below = _over(left, node.input)
+    if isinstance(node, Filter):
+        return changed(node, columns=below.columns, input=below)
+    kept = tuple(Output((of,), column(of.id)) for of in left.columns)
+    return changed(node, columns=(*left.columns, *node.columns), input=below, outputs=(*kept, *node.outputs))
 
 
 def has_subquery(expression: Expression) -> bool:
@@ -88,18 +175,18 @@ def _matched(binder: Binder, source: Bound, expression: Expression, *, is_not: b
     message = expression.subquery_expression
     values = [binder.expression(each, source) for each in message.in_subquery_values]
     inner = binder.subquery(message.plan_id, source)
-    equal = [call("==", value, reference(field.id)) for value, field in zip(values, inner.fields, strict=bool(values))]
-    pulled = _pulled(binder, inner.node)
-    right = Bound(pulled.node, tuple(Field(of.id, of.name) for of in pulled.node.columns))
+    equal = equalities(values, inner.fields) if values else []
+    found = pulled(binder, source, inner.node)
+    right = found.bound
     if not is_not:
-        return joined(binder, source, right, "semi", [*pulled.conditions, *equal])
+        return joined(binder, source, right, "semi", [*found.conditions, *equal])
     if not values:
-        return joined(binder, source, right, "anti", pulled.conditions)
-    if len(values) == 1 and not pulled.conditions:
+        return joined(binder, source, right, "anti", found.conditions)
+    if len(values) == 1 and not found.conditions:
         return _not_in(binder, source, right, values[0], equal[0], inner.fields[0])
     # A comparison with null is neither true nor false: then a row is not known to be absent, and goes.
-    unknown = [call("coalesce", each, call("isNull", null())) for each in equal]
-    return joined(binder, source, right, "anti", [*pulled.conditions, *unknown])
+    unknown = [call("coalesce", each, boolean(True)) for each in equal]
+    return joined(binder, source, right, "anti", [*found.conditions, *unknown])
 
 
 def _not_in(binder: Binder, source: Bound, right: Bound, value: Expression, equal: Expression, field: Field) -> Bound:
@@ -118,26 +205,23 @@ def _some(binder: Binder, node: Node) -> Bound:
     return Bound(positive, (Field(count.id, count.name),))
 
 
-def _scalar(binder: Binder, source: Bound, expression: Expression) -> tuple[Bound, Expression]:
+def _scalar(binder: Binder, source: Bound, inner: Bound) -> tuple[Bound, Expression]:
     """The source beside the one value of a subquery."""
-    inner = binder.subquery(expression.subquery_expression.plan_id, source)
-    if not _is_single(inner.node):
-        raise binder.refusal("UNSUPPORTED_EXPRESSION", "a scalar subquery that may have several rows")
-    value = inner.fields[0].id
-    pulled = _pulled(binder, inner.node)
-    right = Bound(pulled.node, tuple(Field(of.id, of.name) for of in pulled.node.columns))
-    if not pulled.conditions:
-        is_always = _is_aggregate(inner.node)
-        found = joined(binder, source, right, "inner" if is_always else "left", [])
-        return Bound(found.node, source.fields, source.order), reference(value)
-    found = joined(binder, source, right, "left", pulled.conditions)
+    value, node = inner.fields[0].id, inner.node
+    if not _is_single(node):
+        value, node = _only_one(binder, value, node)
+    found = pulled(binder, source, node, is_lossy=True)
+    if not found.conditions:
+        beside = joined(binder, source, found.bound, "inner" if is_one_row(node) else "left", [])
+        return Bound(beside.node, source.fields, source.order), reference(value)
+    beside = joined(binder, source, found.bound, "left", found.conditions)
     answer = reference(value)
-    nothing = _of_nothing(inner.node, value)
+    nothing = None if found.is_whole else of_nothing(node, value)
     if nothing is not None:
-        keys = references(pulled.conditions[0]) & set(pulled.node.ids)
+        keys = references(found.conditions[0]) & set(found.node.ids)
         is_there = call("isNotNull", reference(next(iter(keys))))
         answer = call("when", is_there, answer, nothing)
-    return Bound(found.node, source.fields, source.order), answer
+    return Bound(beside.node, source.fields, source.order), answer
 
 
 def _is_single(node: Node) -> bool:
@@ -147,107 +231,9 @@ def _is_single(node: Node) -> bool:
     return (isinstance(node, Aggregate) and not node.keys) or (isinstance(node, Top) and node.limit == 1)
 
 
-def _is_aggregate(node: Node) -> bool:
-    return _is_aggregate(node.input) if isinstance(node, Map) else isinstance(node, Aggregate)
-
-
-def _of_nothing(node: Node, value: str) -> Expression | None:
-    """What a column of a global aggregate is without any row; None for null."""
-    if isinstance(node, Map):
-        expression = next(each.expression for each in node.outputs if each.columns[0].id == value)
-        below = {of: _of_nothing(node.input, of) for of in references(expression)}
-        if all(each is None for each in below.values()) and plain(expression):
-            return None
-        return rewritten(expression, lambda each: below.get(plain(each) or "", each) or null() if plain(each) in below else each)
-    if not isinstance(node, Aggregate):
-        return None
-    expression = next(each.expression for each in node.aggregates if each.columns[0].id == value)
-    calls = {function(each) for each in walk(expression) if function(each) in functions.AGGREGATES}
-    if calls.isdisjoint({"count", "count_if"}) and function(expression) in functions.AGGREGATES:
-        return None
-
-    def settled(each: Expression) -> Expression:
-        if function(each) in ("count", "count_if"):
-            return integer(0)
-        return null() if function(each) in functions.AGGREGATES else each
-
-    return rewritten(expression, settled)
-
-
-@dataclass(frozen=True)
-class _Pulled:
-    """A node without the conditions that refer to rows outside, and those conditions over its columns."""
-
-    node: Node
-    conditions: Sequence[Expression]
-
-
-def _pulled(binder: Binder, node: Node) -> _Pulled:
-    if not _free(node):
-        return _Pulled(node, ())
-    match node:
-        case Filter():
-            below = _pulled(binder, node.input)
-            own, outside = _parted(conjuncts(node.condition), below.node.ids)
-            kept = changed(node, columns=below.node.columns, input=below.node, condition=all_of(own)) if own else below.node
-            return _Pulled(kept, [*below.conditions, *outside])
-        case Map():
-            below = _pulled(binder, node.input)
-            if any(references(each.expression) - set(below.node.ids) for each in node.outputs):
-                raise binder.refusal("UNSUPPORTED_EXPRESSION", "a subquery that computes with columns from outside")
-            needed = {of for each in below.conditions for of in references(each)} - set(node.ids)
-            hidden = tuple(of for of in below.node.columns if of.id in needed)
-            outputs = (*node.outputs, *(Output((of,), column(of.id)) for of in hidden))
-            return _Pulled(changed(node, columns=(*node.columns, *hidden), input=below.node, outputs=outputs), below.conditions)
-        case Join(kind="inner"):
-            left, right = _pulled(binder, node.left), _pulled(binder, node.right)
-            columns = (*left.node.columns, *right.node.columns)
-            own, outside = _parted(conjuncts(node.condition) if node.condition else [], [of.id for of in columns])
-            joined_ = changed(node, columns=columns, left=left.node, right=right.node, condition=all_of(own))
-            return _Pulled(joined_, [*left.conditions, *right.conditions, *outside])
-        case Aggregate():
-            return _grouped(binder, node)
-    raise binder.refusal("UNSUPPORTED_EXPRESSION", "a subquery that refers to rows outside below another operator than a filter")
-
-
-def _grouped(binder: Binder, node: Aggregate) -> _Pulled:
-    """An aggregate per value of what the outside is compared with."""
-    below = _pulled(binder, node.input)
-    keys: list[Expression] = []
-    for each in below.conditions:
-        sides = list(each.unresolved_function.arguments) if function(each) in ("==", "=") else []
-        inside = [side for side in sides if references(side) and references(side) <= set(below.node.ids)]
-        if len(inside) != 1:
-            raise binder.refusal("UNSUPPORTED_EXPRESSION", "an aggregate in a subquery with another comparison than equality")
-        keys.append(inside[0])
-    source = Bound(below.node, tuple(Field(of.id, of.name) for of in below.node.columns))
-    source, ids = binder.with_keys(source, keys)
-    known = {of.id: of for of in source.node.columns}
-    extra = tuple(known[of] for of in dict.fromkeys(ids) if of not in node.keys)
-    conditions = []
-    for each, key, of in zip(below.conditions, keys, ids, strict=True):
-        one, other = each.unresolved_function.arguments
-        conditions.append(call("==", reference(of), other if one == key else one))
-    grouped = changed(node, columns=(*node.columns, *extra), input=source.node, keys=(*node.keys, *(of.id for of in extra)))
-    return _Pulled(grouped, conditions)
-
-
-def _parted(conditions: Sequence[Expression], ids: Sequence[str]) -> tuple[list[Expression], list[Expression]]:
-    own = [each for each in conditions if references(each) <= set(ids)]
-    return own, [each for each in conditions if not references(each) <= set(ids)]
-
-
-def _free(node: Node) -> bool:
-    """Whether something in the tree refers to columns that are not of it."""
-    read: set[str] = set()
-    match node:
-        case Filter():
-            read = references(node.condition)
-        case Map():
-            read = {of for each in node.outputs for of in references(each.expression)}
-        case Join():
-            read = references(node.condition) if node.condition else set()
-        case Aggregate():
-            read = {of for each in node.aggregates for of in references(each.expression)}
-    known = {of for below in node.inputs for of in below.ids}
-    return bool(read - known) or any(_free(below) for below in node.inputs)
+def _only_one(binder: Binder, value: str, node: Node) -> tuple[str, Node]:
+    """The value of the one row there may be; several are an error when rows are computed, as they are in Spark."""
+    made = binder.new("value")
+    several = call("raise_error", text("a subquery used as a value has more than one row"))
+    answer = call("if", call(">", call("count", integer(1)), integer(1)), several, call("max", reference(value)))
+    return made.id, Aggregate((made,), binder.where, node, (), (Output((made,), answer),))

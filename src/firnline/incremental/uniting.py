@@ -45,7 +45,7 @@ def united(binder: Binder, relation: Relation) -> Bound:
 def distinct(binder: Binder, source: Bound) -> Bound:
     """Every row once."""
     if source.node.ids != [field.id for field in source.fields]:
-        source = binder.kept(source, source.fields)
+        source = binder.exactly(source)
     return Bound(Aggregate(source.columns(), binder.where, source.node, tuple(source.node.ids), ()), source.fields)
 
 

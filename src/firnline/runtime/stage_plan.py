@@ -11,7 +11,7 @@ from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 
 from firnline.engine.call_sites import recorded
-from firnline.engine.frames import frame_of, relation_of
+from firnline.engine.frames import ddl, frame_of, relation_of
 from firnline.engine.python_functions import noted
 from firnline.engine.queries import queried
 from firnline.errors import FirnlineError
@@ -104,7 +104,7 @@ def plan_of(
     """The plan of what a stage's function made of its inputs; a refusal that its ``refresh`` does not allow is raised."""
 
     def analyze(relation: Relation) -> Schema:
-        return [(field.name, field.dataType.simpleString()) for field in frame_of(session, relation).schema.fields]
+        return [(field.name, ddl(field.dataType)) for field in frame_of(session, relation).schema.fields]
 
     relations = {name: relation_of(frame) for name, frame in frames.items()}
     binder = Binder({each.common.plan_id: (name, frames[name].columns) for name, each in relations.items()}, analyze, made.sites)

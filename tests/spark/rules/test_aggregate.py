@@ -67,6 +67,19 @@ def others() -> list[Column]:
     ]
 
 
+def moments() -> list[Column]:
+    pairs = [F.corr, F.covar_pop, F.covar_samp, F.regr_slope, F.regr_intercept, F.regr_r2, F.regr_count]
+    pairs += [F.regr_avgx, F.regr_avgy, F.regr_sxx, F.regr_syy, F.regr_sxy]
+    found = [each("x", "k") for each in pairs]
+    found += [F.skewness("x"), F.kurtosis("x"), F.stddev_pop("x"), F.product("x"), F.mode("x", True), F.min_by("a", "x")]
+    return [each.alias(f"m{number}") for number, each in enumerate(found)]
+
+
+@pytest.mark.parametrize("keys", [["a"], []], ids=["by key", "of all"])
+def test_moments(spark: SparkSession, keys: list[str]) -> None:
+    check(spark, lambda left: left.groupBy(*keys).agg(*moments()), {"left": LEFT})
+
+
 @pytest.mark.parametrize("keys", [["k"], []], ids=["by key", "of all"])
 def test_what_adds_up(spark: SparkSession, keys: list[str]) -> None:
     check(spark, lambda numbers: numbers.groupBy(*keys).agg(*sums()), {"numbers": NUMBERS})
@@ -94,13 +107,15 @@ GROUPS = {
     "rollup": lambda left, right: left.rollup("k", "a").agg(F.sum("x").alias("s"), F.grouping("a"), F.grouping_id()),
     "cube": lambda left, right: left.cube("k", "a").agg(F.count("x").alias("n")),
     "rollup that begins with nothing": lambda left, right: left.where("a = 'r'").rollup("k").agg(F.sum("x").alias("s")),
+    "grouping sets": lambda left, right: left.groupingSets([["k", "a"], ["k"], []], "k", "a").agg(F.sum("x"), F.grouping_id()),
     "pivot": lambda left, right: left.groupBy("k").pivot("a", ["p", "q"]).agg(F.sum("x"), F.count("x")),
+    "pivot of lists": lambda left, right: left.groupBy("k").pivot("a", ["p", "q"]).agg(F.collect_set("x"), F.count("x")),
+    "pivot of extremes": lambda left, right: left.groupBy("k").pivot("a", ["q", "s"]).agg(F.max_by("a", "x"), F.count("x")),
 }
 
 
 @pytest.mark.parametrize(
-    "case",
-    sampled(GROUPS, "having", "the most of groups", "nested", "rollup", "pivot", "distinct", "rollup that begins with nothing"),
+    "case", sampled(GROUPS, "having", "nested", "rollup", "pivot of lists", "distinct", "rollup that begins with nothing")
 )
 def test_groups(spark: SparkSession, case: str) -> None:
     check(spark, lambda left, right: GROUPS[case](left, right), BOTH)
@@ -113,6 +128,19 @@ def test_python_functions_of_groups(spark: SparkSession) -> None:
     check(spark, lambda left: left.groupBy("k").applyInPandas(counted, "k int, n int"), {"left": LEFT})
 
 
+@pytest.mark.nightly
+def test_python_functions_of_groups_by_an_expression(spark: SparkSession) -> None:
+    def counted(key, group):
+        import pandas as pd
+
+        return pd.DataFrame({"odd": [key[0]], "n": [len(group)], "columns": [",".join(group.columns)]})
+
+    def grouped(left):
+        return left.groupBy((F.col("k") % 2).alias("odd")).applyInPandas(counted, "odd double, n int, columns string")
+
+    check(spark, grouped, {"left": LEFT})
+
+
 def test_python_functions_of_pairs_of_groups(spark: SparkSession) -> None:
     def counted(left, right):
         import pandas as pd
@@ -120,6 +148,7 @@ def test_python_functions_of_pairs_of_groups(spark: SparkSession) -> None:
         return pd.DataFrame({"n": [len(left)], "m": [len(right)]})
 
     def paired(left, right):
-        return left.groupBy("k").cogroup(right.groupBy("k")).applyInPandas(counted, "n int, m int")
+        by_expression = left.groupBy(F.col("k") % 3).cogroup(right.groupBy(F.col("k") % 3))
+        return by_expression.applyInPandas(counted, "n int, m int")
 
     check(spark, paired, BOTH)

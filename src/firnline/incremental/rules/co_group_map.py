@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql.connect.proto import Relation
 
-from firnline.incremental.algebra import CoGroupMap
+from firnline.incremental.algebra import CoGroupMap, seen
 from firnline.incremental.derivation import Derivation, Keys, Moment, Rows, Rule, of_side
 from firnline.incremental.relation import alias, column, integer, named_as, project, renamed, union
 from firnline.model.names import DIFF
@@ -14,8 +14,8 @@ def _applied(node: CoGroupMap, left: Relation, right: Relation, weight: int) -> 
     """The function of rows that are spelt out."""
     relation = Relation()
     relation.CopyFrom(node.relation)
-    relation.co_group_map.input.CopyFrom(named_as(left, node.left.ids, [each.name for each in node.left.columns]))
-    relation.co_group_map.other.CopyFrom(named_as(right, node.right.ids, [each.name for each in node.right.columns]))
+    for to, rows, side in ((relation.co_group_map.input, left, node.left), (relation.co_group_map.other, right, node.right)):
+        to.CopyFrom(named_as(rows, [each.id for each in seen(side)], [each.name for each in seen(side)]))
     return project(renamed(relation, node.ids), [*map(column, node.ids), alias(integer(weight), DIFF)])
 
 

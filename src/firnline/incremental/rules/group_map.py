@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql.connect.proto import Relation
 
-from firnline.incremental.algebra import GroupMap
+from firnline.incremental.algebra import GroupMap, seen
 from firnline.incremental.derivation import Derivation, Keys, Moment, Rows, Rule, of_side
 from firnline.incremental.relation import alias, column, integer, named_as, project, renamed, union
 from firnline.model.names import DIFF
@@ -12,9 +12,9 @@ from firnline.model.names import DIFF
 
 def _applied(node: GroupMap, rows: Relation, weight: int) -> Relation:
     """The function of rows that are spelt out."""
-    relation = Relation()
+    relation, shown = Relation(), seen(node.input)
     relation.CopyFrom(node.relation)
-    relation.group_map.input.CopyFrom(named_as(rows, node.input.ids, [each.name for each in node.input.columns]))
+    relation.group_map.input.CopyFrom(named_as(rows, [each.id for each in shown], [each.name for each in shown]))
     return project(renamed(relation, node.ids), [*map(column, node.ids), alias(integer(weight), DIFF)])
 
 
