@@ -33,7 +33,7 @@ from firnline.incremental.ordering import ordered
 from firnline.incremental.pandas_groups import co_group_map, group_map
 from firnline.incremental.recursing import MARK, recursion
 from firnline.incremental.relation import call
-from firnline.incremental.scope import Bound, Field, Made, plainly, reference, resolved, split
+from firnline.incremental.scope import BOUND, Bound, Field, Made, plainly, reference, resolved, split
 from firnline.incremental.sql_expression import parsed
 from firnline.incremental.starring import Draft, keep_names, spread_stars, star
 from firnline.incremental.subqueries import filtered, has_subquery, is_time, joined_by, lateral, valued
@@ -41,10 +41,6 @@ from firnline.incremental.typing import Analyze
 from firnline.incremental.uniting import united
 
 ALWAYS = frozenset(["NONDETERMINISTIC_FUNCTION", "DEDUP_WITHOUT_ORDER", "LIMIT_WITHOUT_ORDER"])
-
-
-_BOUND = -1
-"""The plan id of references that are bound already."""
 
 
 class Binder:
@@ -166,7 +162,7 @@ class Binder:
 
     def _attribute(self, expression: Expression, scopes: Sequence[Bound]) -> Expression:
         attribute = expression.unresolved_attribute
-        if attribute.plan_id == _BOUND:
+        if attribute.plan_id == BOUND:
             attribute.ClearField("plan_id")
             return expression
         parts = split(attribute.unparsed_identifier)
@@ -558,7 +554,7 @@ def _ordered_by(expression: Expression, below: Expression) -> frozenset[str]:
 
 def _marked(expression: Expression) -> Expression:
     if expression.WhichOneof("expr_type") == "unresolved_attribute":
-        expression.unresolved_attribute.plan_id = _BOUND
+        expression.unresolved_attribute.plan_id = BOUND
     return expression
 
 

@@ -11,6 +11,10 @@ from firnline.errors import FirnlineError
 from firnline.incremental.algebra import Column, Node, Output
 
 
+BOUND = -1
+"""The plan id of references that are bound already."""
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
     """A column that can be named here: its id, its name, and the alias of the relation it comes from."""

@@ -10,7 +10,7 @@ from pyspark.sql.connect.proto import Expression, Relation
 from firnline.incremental import functions
 from firnline.incremental.expressions import function
 from firnline.incremental.relation import alias, integer, project
-from firnline.incremental.scope import Bound, Field, reference, split
+from firnline.incremental.scope import BOUND, Bound, Field, reference, split
 
 if TYPE_CHECKING:
     from firnline.incremental.binding import Binder
@@ -39,15 +39,15 @@ def spread_stars(binder: Binder, expression: Expression, scopes: Sequence[Bound]
 
 
 def keep_names(binder: Binder, expression: Expression, scopes: Sequence[Bound]) -> None:
-    """Columns that become fields of a struct keep their names."""
+    """Columns that become fields of a struct keep their names, as they are written there."""
     if function(expression) not in functions.NAMING:
         return
     names = {field.id: field.name for scope in (*scopes, *binder.outside) for field in scope.fields}
     for each in expression.unresolved_function.arguments:
         if each.WhichOneof("expr_type") == "unresolved_attribute":
-            of, *path = split(binder.expression(each, *scopes).unresolved_attribute.unparsed_identifier)
-            if path or of in names:
-                each.CopyFrom(alias(each, path[-1] if path else names[of]))
+            name = split(each.unresolved_attribute.unparsed_identifier)[-1]
+            is_bound = each.unresolved_attribute.plan_id == BOUND
+            each.CopyFrom(alias(each, names.get(name, name) if is_bound else name))
 
 
 def _starred(binder: Binder, expression: Expression, scopes: Sequence[Bound]) -> list[Field]:
