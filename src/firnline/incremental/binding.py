@@ -182,7 +182,10 @@ class Binder:
             attribute.ClearField("plan_id")
             return expression
         parts = split(attribute.unparsed_identifier)
-        for fields in ([field for scope in scopes for field in scope.fields], *(each.fields for each in reversed(self.outside))):
+        is_of_relation = attribute.HasField("plan_id") or len(parts) > 1
+        behind = [field for scope in scopes for field in scope.hidden if is_of_relation]
+        inside = [field for scope in scopes for field in scope.fields]
+        for fields in (inside, behind, *(each.fields for each in reversed(self.outside))):
             if attribute.HasField("plan_id"):
                 known = {field.id for field in fields}
                 of_plan = [field for bound in self.plans.get(attribute.plan_id, ()) for field in bound.fields]

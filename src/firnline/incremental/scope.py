@@ -26,11 +26,16 @@ class Field:
 
 @dataclass(frozen=True)
 class Bound:
-    """A relation whose references are resolved; ``order`` is what its rows are sorted by, if they are."""
+    """A relation whose references are resolved.
+
+    ``order`` is what its rows are sorted by, if they are. ``hidden`` are fields that only a reference to another relation finds:
+    the keys of both sides behind those of a join by common columns.
+    """
 
     node: Node
     fields: tuple[Field, ...]
     order: tuple[Expression, ...] = ()
+    hidden: tuple[Field, ...] = ()
 
     @property
     def names(self) -> list[str]:
