@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from google.protobuf.message import Message
+from pyspark.errors import AnalysisException
 from pyspark.sql.connect.proto import Expression, Relation
 
 from firnline.errors import FirnlineError, Location
@@ -37,7 +38,7 @@ from firnline.incremental.scope import BOUND, Bound, Field, Made, plainly, refer
 from firnline.incremental.sql_expression import parsed
 from firnline.incremental.starring import Draft, keep_names, spread_stars, star
 from firnline.incremental.subqueries import filtered, has_subquery, is_time, joined_by, lateral, valued
-from firnline.incremental.typing import Analyze
+from firnline.incremental.typing import Analyze, Schema
 from firnline.incremental.uniting import united
 
 ALWAYS = frozenset(["NONDETERMINISTIC_FUNCTION", "DEDUP_WITHOUT_ORDER", "LIMIT_WITHOUT_ORDER"])
@@ -55,7 +56,7 @@ class Binder:
     def __init__(
         self, inputs: Mapping[int, tuple[str, Sequence[str]]], analyze: Analyze, sites: Mapping[int, str] | None = None
     ) -> None:
-        self.analyze = analyze
+        self._analyze = analyze
         self._sites = sites or {}
         self._inputs = inputs
         self._numbers = itertools.count()
@@ -75,6 +76,8 @@ class Binder:
                 bound = self._loop(self.loops[plan])
             else:
                 kind = relation.WhichOneof("rel_type") or "nothing"
+                if kind in functions.NONDETERMINISTIC_OPERATORS:
+                    raise self.refusal("NONDETERMINISTIC_FUNCTION", functions.NONDETERMINISTIC_OPERATORS[kind])
                 method = getattr(self, f"_{kind}", None)
                 if method is None:
                     raise self.refusal("UNSUPPORTED_OPERATOR", f"{kind.replace('_', ' ')!r} has no rule")
@@ -100,6 +103,15 @@ class Binder:
         """A refusal at the present call site."""
         file, _, line = (self.where or "").rpartition(":")
         return FirnlineError(code, what, Location(file, int(line)) if line.isdigit() else None)
+
+    def analyze(self, relation: Relation) -> Schema:
+        """The columns of a relation, as Spark finds them; inside a subquery it may not, as it does not see the rows outside."""
+        try:
+            return self._analyze(relation)
+        except AnalysisException:
+            if not self.outside:
+                raise
+            raise self.refusal("UNSUPPORTED_EXPRESSION", "a subquery whose types depend on rows outside of it") from None
 
     def names(self, relation: Relation, count: int) -> list[str]:
         """The names of a relation's columns, as Spark invents them.
@@ -166,7 +178,10 @@ class Binder:
             attribute.ClearField("plan_id")
             return expression
         parts = split(attribute.unparsed_identifier)
-        for fields in ([field for scope in scopes for field in scope.fields], *(each.fields for each in reversed(self.outside))):
+        is_of_relation = attribute.HasField("plan_id") or len(parts) > 1
+        behind = [field for scope in scopes for field in scope.hidden if is_of_relation]
+        inside = [field for scope in scopes for field in scope.fields]
+        for fields in (inside, behind, *(each.fields for each in reversed(self.outside))):
             if attribute.HasField("plan_id"):
                 known = {field.id for field in fields}
                 of_plan = [field for bound in self.plans.get(attribute.plan_id, ()) for field in bound.fields]

@@ -28,9 +28,25 @@ NONDETERMINISTIC = frozenset(
         "reflect",
         "java_method",
         "try_reflect",
+        "current_user",
+        "session_user",
+        "user",
+        "current_catalog",
+        "current_database",
+        "current_schema",
     ]
 )
 """Another answer at another time, or on another machine."""
+
+NONDETERMINISTIC_OPERATORS = {
+    "sample": "which rows a sample takes depends on how they are spread: filter by a hash of the key instead",
+    "sample_by": "which rows sampleBy() takes depends on how they are spread: filter by a hash of the key instead",
+    "freq_items": "freqItems() depends on the order in which rows come: count groups instead",
+    "approx_quantile": "approxQuantile() depends on the order in which rows come: use percentile() instead",
+    "summary": "summary() depends on the order in which rows come: name the aggregates instead",
+    "describe": "describe() depends on the order in which rows come: name the aggregates instead",
+}
+"""Operators with another answer in another order of rows, and what to write instead."""
 
 CLOCK = frozenset(["unix_timestamp", "to_unix_timestamp"])
 """The time of day when called without arguments."""

@@ -32,10 +32,10 @@ _NUMBERS = frozenset(["boolean", "tinyint", "smallint", "int", "bigint", "float"
 def aggregate(binder: Binder, relation: Relation, source: Bound) -> Bound:
     """Groups of a relation's rows, and what is computed of them."""
     message = relation.aggregate
-    source, expressions = _valued_inside(binder, source, list(message.grouping_expressions))
     is_over = any(map(_has_value_over_groups, message.aggregate_expressions))
     if is_over and message.group_type != AggregateProto.GROUP_TYPE_PIVOT:
         return _beside_subqueries(binder, relation, source)
+    source, expressions = _valued_inside(binder, source, list(message.grouping_expressions))
     source, aggregates = _valued_inside(binder, source, list(message.aggregate_expressions))
     grouping = binder.outputs(expressions, source, None if message.HasField("pivot") else relation)
     source, keys = binder.with_keys(source, [each.expression for each, _ in grouping])
@@ -76,8 +76,8 @@ def _beside_subqueries(binder: Binder, relation: Relation, source: Bound) -> Bou
     for each in given:
         found, without = valued(binder, found, _over_calls(each, lambda _: binder.already(reference(next(waiting).id))))
         over.append(without)
-    kept = [(Output((Column(field.id, field.name),), reference(field.id)), (field,)) for field in keys.fields]
-    return binder.mapped(found, [*kept, *binder.outputs(over, found, None)])
+    kept = [binder.already(reference(field.id)) for field in keys.fields]
+    return binder.mapped(found, binder.outputs([*kept, *over], found, relation))
 
 
 def _has_value_over_groups(expression: Expression) -> bool:

@@ -39,16 +39,24 @@ def join(binder: Binder, message: JoinProto, left: Bound, right: Bound, conditio
     if message.join_type == JoinProto.JOIN_TYPE_RIGHT_OUTER:
         found = joined(binder, right, left, "left", conditions)
         keys = [other for _, other in using]
-        return binder.kept(found, [*keys, *_rest(left, [one for one, _ in using]), *_rest(right, keys)])
+        others = [one for one, _ in using]
+        return _hiding(binder, found, [*keys, *_rest(left, others), *_rest(right, keys)], others)
     if message.join_type == JoinProto.JOIN_TYPE_FULL_OUTER:
         return _full(binder, left, right, conditions, using, [kind for _, kind in binder.analyze(message.left)])
     kind = KINDS[message.join_type]
     found = joined(binder, left, right, kind, conditions)
     if not using:
         return found
-    keys = [one for one, _ in using]
-    others = _rest(right, [other for _, other in using]) if kind in ("inner", "left") else []
-    return binder.kept(found, [*keys, *_rest(left, keys), *others])
+    keys, behind = [one for one, _ in using], [other for _, other in using]
+    if kind not in ("inner", "left"):
+        return binder.kept(found, [*keys, *_rest(left, keys)])
+    return _hiding(binder, found, [*keys, *_rest(left, keys), *_rest(right, behind)], behind)
+
+
+def _hiding(binder: Binder, found: Bound, fields: Sequence[Field], hidden: Sequence[Field]) -> Bound:
+    """Some fields, with others behind them."""
+    kept = binder.kept(found, [*fields, *hidden])
+    return Bound(kept.node, tuple(fields), hidden=tuple(hidden))
 
 
 def joined(binder: Binder, left: Bound, right: Bound, kind: JoinKind, conditions: Sequence[Expression]) -> Bound:
@@ -124,9 +132,11 @@ def _full(
         made = binder.new(one.name)
         either = call("coalesce", reference(one.id), reference(other.id))
         merged.append((Output((made,), either), (Field(made.id, made.name),)))
-    others = [*_rest(left, [one for one, _ in using]), *_rest(right, [other for _, other in using])]
-    kept = [(Output((Column(field.id, field.name),), reference(field.id)), (field,)) for field in others]
-    return binder.mapped(whole, [*merged, *kept])
+    ones, twos = [one for one, _ in using], [other for _, other in using]
+    others = [*_rest(left, ones), *_rest(right, twos)]
+    kept = [(Output((Column(field.id, field.name),), reference(field.id)), (field,)) for field in (*others, *ones, *twos)]
+    found = binder.mapped(whole, [*merged, *kept])
+    return Bound(found.node, (*(field for _, (field,) in merged), *others), hidden=(*ones, *twos))
 
 
 def _nulls(binder: Binder, side: Bound, kinds: Sequence[str]) -> Iterator[Made]:

@@ -10,7 +10,6 @@ from pyspark.sql.connect.proto import Expression
 from firnline.errors import FirnlineError
 from firnline.incremental.algebra import Column, Node, Output
 
-
 BOUND = -1
 """The plan id of references that are bound already."""
 
@@ -30,11 +29,16 @@ class Field:
 
 @dataclass(frozen=True)
 class Bound:
-    """A relation whose references are resolved; ``order`` is what its rows are sorted by, if they are."""
+    """A relation whose references are resolved.
+
+    ``order`` is what its rows are sorted by, if they are. ``hidden`` are fields that only a reference to another relation finds:
+    the keys of both sides behind those of a join by common columns.
+    """
 
     node: Node
     fields: tuple[Field, ...]
     order: tuple[Expression, ...] = ()
+    hidden: tuple[Field, ...] = ()
 
     @property
     def names(self) -> list[str]:

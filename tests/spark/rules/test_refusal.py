@@ -22,12 +22,44 @@ CASES = {
         lambda left: left.groupBy("k").agg(F.first("x")),
         lambda left: left.groupBy("k").agg(F.collect_list("x")),
         lambda left: left.select(F.udf(lambda: 1, "int").asNondeterministic()()),
+        lambda left: left.select(F.randn(1)),
+        lambda left: left.selectExpr("random()"),
+        lambda left: left.select(F.shuffle(F.array("x", "k"))),
+        lambda left: left.select(F.spark_partition_id()),
+        lambda left: left.select(F.input_file_name()),
+        lambda left: left.where(F.current_date() > "2020-01-01"),
+        lambda left: left.orderBy(F.rand()).limit(1),
+        lambda left: left.groupBy("k").agg(F.last("x")),
+        lambda left: left.groupBy("k").agg(F.any_value("x")),
+        lambda left: left.groupBy("k").agg(F.mode("x")),
+        lambda left: left.groupBy("k").agg(F.percentile_approx("x", 0.5)),
+        lambda left: left.groupBy("k").agg(F.sort_array(F.first(F.array("x")))),
+        lambda left: left.select(F.first("x").over(Window.partitionBy("k"))),
+        lambda left: left.select(F.row_number().over(Window.partitionBy("k").orderBy(F.rand()))),
+        lambda left: left.select(F.current_user()),
+        lambda left: left.sample(0.5, seed=1),
+        lambda left: left.randomSplit([0.5, 0.5], seed=1)[0],
+        lambda left: left.sampleBy("k", {1: 0.5}, seed=1),
+        lambda left: left.describe("x"),
     ],
-    "DEDUP_WITHOUT_ORDER": [lambda left: left.dropDuplicates(["k"])],
-    "LIMIT_WITHOUT_ORDER": [lambda left: left.limit(3)],
+    "DEDUP_WITHOUT_ORDER": [
+        lambda left: left.dropDuplicates(["k"]),
+        lambda left: left.orderBy("x").repartition(2).dropDuplicates(["k"]),
+    ],
+    "LIMIT_WITHOUT_ORDER": [
+        lambda left: left.limit(3),
+        lambda left: left.offset(3),
+        lambda left: left.orderBy("x").groupBy("k").count().limit(1),
+        lambda left: left.orderBy("x").repartition(2).limit(1),
+    ],
     "PIVOT_WITHOUT_VALUES": [lambda left: left.groupBy("k").pivot("a").count()],
-    "UNSUPPORTED_EXPRESSION": [lambda left: left.select(F.stddev("x").over(Window.partitionBy("k")))],
-    "UNSUPPORTED_OPERATOR": [lambda left: left.sample(0.5, seed=1), lambda left: left.sparkSession.sql("SELECT 1")],
+    "UNSUPPORTED_EXPRESSION": [
+        lambda left: left.select(left.colRegex("`k|x`")),
+        lambda left: left.alias("l").where(
+            left.where(F.col("k") == F.col("l.k").outer()).union(left.where(F.col("x") == F.col("l.x").outer())).exists()
+        ),
+    ],
+    "UNSUPPORTED_OPERATOR": [lambda left: left.sparkSession.sql("SELECT 1")],
 }
 
 

@@ -48,6 +48,10 @@ def by_bytes(t):
     return t.alias("a").join(t.alias("c"), equal, "left").select("a.k", "c.k", "a.d")
 
 
+def same_day(t):
+    return t.alias("a").join(t.alias("c"), F.col("a.day").eqNullSafe(F.col("c.day")), "full").select("a.k", "c.b")
+
+
 def structured(t):
     parts = F.udf(lambda day: (str(day), None if day is None else day.year), "s string, y int")
     return t.select("k", parts("day").alias("r")).groupBy("r.y").agg(F.max("r"), F.count("*"))
@@ -58,9 +62,7 @@ CASES = {
     "grouped by": lambda t: t.groupBy("t", "n", "day", "b", "f").agg(F.sum("d").alias("s")),
     "by the day": lambda t: t.groupBy(F.window("t", "1 day")).agg(F.count("*").alias("n")),
     "joined by": by_bytes,
-    "nulls as equals": lambda t: (
-        t.alias("a").join(t.alias("c"), F.col("a.day").eqNullSafe(F.col("c.day")), "full").select("a.k", "c.b")
-    ),
+    "nulls as equals": same_day,
     "first in a window": lambda t: t.select("k", F.first("b").over(Window.partitionBy("k").orderBy("t", "l"))),
     "united": lambda t: t.select("y", "d").union(t.select("l", "e")),
     "removed": lambda t: t.select("f", "b", "d").exceptAll(t.where("k = 1").select("f", "b", "d")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql.connect.proto import Expression, Relation
 
-from firnline.incremental.algebra import Filter, Input, Join, Node, walk
+from firnline.incremental.algebra import Filter, Input, Join, Map, Node, walk
 from firnline.incremental.binding import Binder
 from firnline.incremental.canonical import Canonical
 from firnline.incremental.pruning import pruned
@@ -69,15 +69,42 @@ def collections(node: Node) -> list[str]:
     return [each.collection for each in walk(node) if isinstance(each, Input)]
 
 
-def test_subqueries_become_semi_joins() -> None:
+def with_exists(root: Relation, plan: int = 50) -> Relation:
+    """A relation that refers to the people of its orders as a subquery."""
     inner = project(filtered(table(2), call("==", column("name"), column("who"))), [integer(1)])
-    inner.common.plan_id = 50
-    exists = Expression()
-    exists.subquery_expression.plan_id = 50
-    exists.subquery_expression.subquery_type = exists.subquery_expression.SUBQUERY_TYPE_EXISTS
+    inner.common.plan_id = plan
     relation = Relation()
-    relation.with_relations.root.CopyFrom(filtered(table(1), call("not", exists)))
+    relation.with_relations.root.CopyFrom(root)
     relation.with_relations.references.append(inner)
-    node = bound(relation).node
-    assert isinstance(node, Join)
-    assert (node.kind, len(node.keys)) == ("anti", 1)
+    return relation
+
+
+def exists(plan: int = 50) -> Expression:
+    expression = Expression()
+    expression.subquery_expression.plan_id = plan
+    expression.subquery_expression.subquery_type = expression.subquery_expression.SUBQUERY_TYPE_EXISTS
+    return expression
+
+
+def joins(node: Node) -> list[tuple[str, int]]:
+    return [(each.kind, len(each.keys)) for each in walk(node) if isinstance(each, Join)]
+
+
+def test_subqueries_become_semi_joins() -> None:
+    assert joins(bound(with_exists(filtered(table(1), call("not", exists())))).node) == [("anti", 1)]
+
+
+def test_existence_as_a_value_is_a_left_join_with_distinct_keys() -> None:
+    either = call("or", exists(), call(">", column("amount"), integer(9)))
+    for relation in (filtered(table(1), either), project(table(1), [alias(exists(), "there")])):
+        assert joins(bound(with_exists(relation)).node) == [("left", 1)]
+
+
+def test_equality_that_takes_nulls_as_equal_is_a_key() -> None:
+    assert joins(bound(joined(table(1), table(2), INNER, call("<=>", column("who"), column("name")))).node) == [("inner", 1)]
+
+
+def test_structs_are_made_with_the_names_of_their_columns() -> None:
+    node = bound(project(table(1), [alias(call("struct", column("WHO"), integer(1)), "s")])).node
+    assert isinstance(node, Map)
+    assert node.outputs[0].expression.unresolved_function.arguments[0].alias.name == ["who"]
