@@ -63,7 +63,7 @@ def incremental(
     else:
         for title, lines in map(report.seconds, cells):
             print_table(title, report.SECONDS, lines)
-        print_table("Times as long as ours, by medians", report.COLUMNS, report.lines(cells))
+        print_table("Times as long as ours: of the medians, and of single rounds", report.COLUMNS, report.lines(cells))
     for cell in cells if not json else ():
         for difference in cell.differences:
             console.print(f"NOT EQUAL: {difference}", style="red", markup=False)
