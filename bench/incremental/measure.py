@@ -72,6 +72,11 @@ class Cell:
         theirs, ours = self.best(engine), self.best("ours")
         return theirs.median / ours.median if theirs and ours else None
 
+    def ratios(self, engine: str) -> list[float]:
+        """The same, round by round."""
+        theirs, ours = self.best(engine), self.best("ours")
+        return [each / mine for each, mine in zip(theirs.seconds, ours.seconds, strict=True)] if theirs and ours else []
+
     @property
     def differences(self) -> list[str]:
         """All answers that are not DuckDB's."""

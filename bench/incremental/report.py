@@ -91,8 +91,9 @@ def _plot_ratios(axis: Any, cells: list[Cell]) -> None:
     for number, (engine, name) in enumerate(RIVALS.items()):
         ratios = [_mean(group, engine) or 0 for group in groups]
         at = [position + (number - 1) * width for position in range(len(groups))]
-        bars = axis.bar(at, ratios, width, label=name)
-        axis.bar_label(bars, [f"{ratio:.1f}" for ratio in ratios], fontsize=8)
+        spread = [_reach(group, engine, ratio) for group, ratio in zip(groups, ratios, strict=True)]
+        bars = axis.bar(at, ratios, width, label=name, yerr=list(zip(*spread, strict=True)), capsize=3)
+        axis.bar_label(bars, [_short(ratio) for ratio in ratios], fontsize=8)
     axis.axhline(1, color="black", linewidth=1)
     axis.set_xticks(range(len(groups)), labels)
     axis.set_ylabel("times as long as ours (median)")
@@ -113,7 +114,7 @@ def _plot_growth(axis: Any, cells: list[Cell]) -> None:
 
 
 def _line(cell: Cell) -> tuple[str, ...]:
-    ratios = (_times(cell.ratio(engine)) for engine in RIVALS)
+    ratios = (_times(cell.ratio(engine), cell.ratios(engine)) for engine in RIVALS)
     return (_state(cell), cell.stage, f"{_median(cell):.2f} s", *ratios, _equal([cell]))
 
 
@@ -127,6 +128,7 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "series": [{**vars(series), "median": series.median} for series in cell.series],
         "baselines": {engine: each.variant for engine in RIVALS if (each := cell.best(engine))},
         **{f"{engine}_over_ours": cell.ratio(engine) for engine in RIVALS},
+        "rounds": {f"{engine}_over_ours": cell.ratios(engine) for engine in RIVALS},
         "equal": not cell.differences,
     }
 
@@ -142,6 +144,12 @@ def _groups(cells: Sequence[Cell]) -> list[list[Cell]]:
 def _mean(group: Sequence[Cell], engine: str) -> float | None:
     ratios = [ratio for cell in group if (ratio := cell.ratio(engine)) is not None]
     return statistics.geometric_mean(ratios) if ratios else None
+
+
+def _reach(group: Sequence[Cell], engine: str, ratio: float) -> tuple[float, float]:
+    """How far single rounds are below and above a ratio; nothing for the mean of many stages."""
+    rounds = group[0].ratios(engine) if len(group) == 1 else []
+    return (max(0, ratio - min(rounds)), max(0, max(rounds) - ratio)) if rounds else (0, 0)
 
 
 def _median(cell: Cell) -> float:
@@ -160,8 +168,15 @@ def _role(cell: Cell, series: Series) -> str:
     return "baseline" if series.engine in RIVALS and series is cell.best(series.engine) else ""
 
 
-def _times(ratio: float | None) -> str:
-    return "" if ratio is None else f"{ratio:.1f} x"
+def _times(ratio: float | None, rounds: Sequence[float] = ()) -> str:
+    """A ratio, with the least and the most of single rounds."""
+    if ratio is None:
+        return ""
+    return _short(ratio) + (f" ({_short(min(rounds))}-{_short(max(rounds))})" if rounds else "")
+
+
+def _short(ratio: float) -> str:
+    return f"{ratio:.1f}" if ratio >= 1 else f"{ratio:.2g}"
 
 
 def _equal(cells: Sequence[Cell]) -> str:

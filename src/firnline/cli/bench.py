@@ -43,11 +43,14 @@ def incremental(
 ) -> None:
     """Compare incremental stages with full recompute and MERGE in Spark and with DuckDB, on the same data."""
     checkout = _checkout()
-    suites = importlib.import_module("bench.incremental.suites").SUITES
-    measure, report = (importlib.import_module(f"bench.incremental.{name}") for name in ("measure", "report"))
-    unknown = [name for name in suite or () if name not in suites]
-    if unknown:
-        raise FirnlineError("BAD_OPTION", f"--suite {unknown[0]} is none of {', '.join(suites)}", todo="Name one of these.")
+    measure, report = _loaded("measure"), _loaded("report")
+    suites = _loaded("suites").SUITES
+    for name in suite or ():
+        if name not in suites:
+            raise FirnlineError("BAD_OPTION", f"--suite {name} is none of {', '.join(suites)}", todo="Name one of these.")
+    for value in (*(scale or ()), *(change or ())):
+        if value <= 0:
+            raise FirnlineError("BAD_OPTION", f"{value:g} is not above 0", todo="Give a --scale and a --change above 0.")
     jars = checkout / ".firnline" / "jars"
     root = (work or checkout / ".firnline" / "bench").resolve()
     cells: list[Any] = []
@@ -63,7 +66,7 @@ def incremental(
     else:
         for title, lines in map(report.seconds, cells):
             print_table(title, report.SECONDS, lines)
-        print_table("Times as long as ours, by medians", report.COLUMNS, report.lines(cells))
+        print_table("Times as long as ours: of the medians, and of single rounds", report.COLUMNS, report.lines(cells))
     for cell in cells if not json else ():
         for difference in cell.differences:
             console.print(f"NOT EQUAL: {difference}", style="red", markup=False)
@@ -79,6 +82,14 @@ def _checkout() -> Path:
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
     return root
+
+
+def _loaded(name: str) -> Any:
+    """A module of the benchmark; it needs packages that Firnline itself does not."""
+    try:
+        return importlib.import_module(f"bench.incremental.{name}")
+    except ModuleNotFoundError as error:
+        raise FirnlineError("PREREQUISITE", f"the benchmarks need {error.name}", todo="Set the checkout up: make.") from error
 
 
 @contextmanager
