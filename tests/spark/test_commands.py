@@ -16,6 +16,46 @@ from firnline.runtime.project import Project
 from tests.oracle.amplab import expected
 from tests.project import ROOT, copy_amplab
 
+EARLY = """
+import pandas as pd
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType
+
+import firnline as fl
+
+early = fl.Pipeline("early", schedule=1, start=0, end=1)
+of_group = Window.partitionBy("g").orderBy("id")
+is_even = F.col("id") % 2 == 0
+
+
+@F.udf("int")
+def tripled(value):
+    return value * 3
+
+
+@F.udf(LongType())
+def squared(value):
+    return value * value
+
+
+@F.pandas_udf("string")
+def shouted(values: pd.Series) -> pd.Series:
+    return values.str.upper()
+
+
+@early.source(keys=["id"])
+def numbers(epoch):
+    return epoch.spark.createDataFrame([(n, "ab"[n % 2]) for n in range(4)], "id int, g string")
+
+
+@early.stage(keys=["id"], refresh="incremental")
+def made(numbers):
+    return numbers.select(
+        "id", tripled("id").alias("t"), squared("id").alias("s"), shouted("g").alias("g"),
+        F.row_number().over(of_group).alias("n"), is_even.alias("even"),
+    )
+"""
 EPOCHS = ("2026-01-01", "2026-01-02", "2026-01-03")
 
 
@@ -93,3 +133,15 @@ def test_a_refusal_has_a_code_and_exit_code_1(root: Path, words: tuple[str, ...]
 def test_wrong_usage_is_exit_code_2(root: Path) -> None:
     firnline(root, "show", code=2)
     firnline(root, "run", "pages", "--nonsense", code=2)
+
+
+def test_what_a_module_makes_when_it_is_loaded_works_in_its_stages(root: Path) -> None:
+    (root / "include/pipelines/early.py").write_text(EARLY)
+    firnline(root, "run", "early", "--to", "0")
+    rows = firnline(root, "show", "early.made", "--json")
+    assert [tuple(row.values()) for row in rows] == [
+        (0, 0, 0, "A", 1, True),
+        (1, 3, 1, "B", 1, False),
+        (2, 6, 4, "A", 2, True),
+        (3, 9, 9, "B", 2, False),
+    ]

@@ -22,6 +22,7 @@ from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.session import SparkSession
 from sqlalchemy.engine import make_url
 
+from firnline.engine.connect_mode import connect_mode
 from firnline.engine.launch import launch_conf
 from firnline.engine.pinned import PINNED
 from firnline.settings import Settings
@@ -48,13 +49,12 @@ def opened(settings: Settings, name: str) -> Iterator[SparkSession]:
     context.setLogLevel("ERROR")
     jvm: Any = context._jvm
     port = getattr(jvm.org.apache.spark.sql.connect.service, "SparkConnectService$").__getattr__("MODULE$").localPort()
-    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # pyspark.sql.functions then build Connect columns
     session = SparkSession.builder.remote(f"sc://localhost:{port}/;token={token}").create()
     session.client.set_retry_policies([_ON_LOOPBACK])
     try:
-        yield session
+        with connect_mode():
+            yield session
     finally:
-        del os.environ["SPARK_CONNECT_MODE_ENABLED"]
         for end in (session.stop, context.stop, gateway.shutdown):
             try:
                 end()

@@ -6,7 +6,6 @@ setting is on.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -21,6 +20,7 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.types import pyspark_types_to_proto_types
 from sqlglot import exp
 
+from firnline.engine.connect_mode import connect_mode
 from firnline.engine.pinned import PINNED
 
 # What Spark has for a setting that nobody set.
@@ -49,13 +49,14 @@ class UnpluggedError(Exception):
 
 
 @contextmanager
-def unplugged(settings: Mapping[str, str], columns: Callable[[DataFrame], list[str]]) -> Iterator[SparkSession]:
-    """A session without a server, active while inside; ``columns`` says the names of a DataFrame's columns."""
+def unplugged(settings: Mapping[str, str], columns: Callable[[DataFrame], list[str]] | None = None) -> Iterator[SparkSession]:
+    """A session without a server, active while inside; ``columns`` says the names of a DataFrame's columns, if somebody knows."""
     session = SparkSession("sc://localhost:1")
     stub: Any = _Stub({**_DEFAULTS, **settings, **PINNED})
     session.client._stub = stub
-    names = property(lambda frame: [each.name for each in frame._cached_schema] if frame._cached_schema else columns(frame))
-    with mock.patch.dict(os.environ, {"SPARK_CONNECT_MODE_ENABLED": "1"}), mock.patch.object(DataFrame, "columns", names):
+    asked = columns or _unknown
+    names = property(lambda frame: [each.name for each in frame._cached_schema] if frame._cached_schema else asked(frame))
+    with connect_mode(), mock.patch.object(DataFrame, "columns", names):
         before = SparkSession._default_session, getattr(SparkSession._active_session, "session", None)
         SparkSession._default_session = SparkSession._active_session.session = session
         try:
@@ -63,6 +64,10 @@ def unplugged(settings: Mapping[str, str], columns: Callable[[DataFrame], list[s
         finally:
             SparkSession._default_session, SparkSession._active_session.session = before
             session.client.close()
+
+
+def _unknown(_: DataFrame) -> NoReturn:
+    raise UnpluggedError("the columns of a DataFrame")
 
 
 def known(frame: Any, schema: types.StructType) -> DataFrame:

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -134,7 +135,8 @@ class Project:
             del sys.modules[loaded]  # an older text of it, or another project's
         importlib.invalidate_caches()
         try:
-            module = importlib.import_module(_module(name))
+            with self._loading():
+                module = importlib.import_module(_module(name))
         except (Exception, SystemExit) as error:
             raise _unloadable(name, error, self.settings.root) from error
         _ship_by_value()
@@ -147,6 +149,19 @@ class Project:
         many = "two pipelines" if found else "no Pipeline"
         where = found[1].where if found else None
         raise FirnlineError("NO_SUCH_PIPELINE", f"{PIPELINES / name}.py declares {many} named {name!r}", where)
+
+    @contextmanager
+    def _loading(self) -> Iterator[None]:
+        """What a module makes when it is loaded (columns, windows, UDFs) is made for Connect, without waiting for Spark."""
+        from pyspark.sql.connect.session import SparkSession  # late: graphs that are known need no PySpark
+
+        from firnline.engine.unplugged import unplugged
+
+        if SparkSession.getActiveSession() is None:
+            with unplugged(self.settings.spark_conf):
+                yield
+        else:
+            yield
 
     def state(self) -> str:
         """A hash of all that a graph, its fingerprints and those of its plans are made from."""
