@@ -7,6 +7,7 @@ from what changed: a join's output is never kept just to be joined again.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import re
 from collections.abc import Sequence
@@ -85,6 +86,7 @@ class _Arranger:
         self._numbers = itertools.count()
         self._done: dict[int, Node] = {}
         self._kept: dict[int, Node] = {}
+        self._names: dict[str, tuple[str, tuple[Column, ...]]] = {}  # of arrangements and their columns, by their plan's hash
         self._alive: list[Node] = []  # so that ids of nodes stay theirs
 
     def rebuilt(self, node: Node) -> Node:
@@ -128,16 +130,16 @@ class _Arranger:
         number = id(node)
         if number not in self._kept:
             self._alive.append(node)
-            name = f"{self._name}__{plan_hash(node)[:12]}"
-            columns = _stored(node.columns)
+            plan, columns = plan_hash(node), _stored(node.columns)
+            if plan not in self._names:
+                self._names[plan] = (_named(self._name, plan, columns), columns)
+            name, stored = self._names[plan]
+            columns = tuple(Column(each.id, of.name) for each, of in zip(columns, stored, strict=True))
             if isinstance(node, Accumulate):
                 node = changed(node, columns=columns, arrangement=name)
             if name not in self._typing.schemas:
                 self._typing.keep(name, node, [each.name for each in columns])
                 self.arrangements.append(Arrangement(name, node, columns))
-            else:  # the same rows under other names
-                kept = [stored for stored, _ in self._typing.schemas[name]]
-                columns = tuple(Column(each.id, stored) for each, stored in zip(columns, kept, strict=False))
             self._kept[number] = Input(columns, node.where, name)
         return self._kept[number]
 
@@ -248,6 +250,12 @@ def _over(part: Part, window: Expression) -> Expression:
     copy.CopyFrom(window)
     copy.window.window_function.CopyFrom(call("sum", part.term))
     return call("coalesce", copy, cast(integer(0), part.kind))
+
+
+def _named(name: str, plan: str, columns: Sequence[Column]) -> str:
+    """The name of an arrangement: another one for other names of its columns, as its table has those that it began with."""
+    said = " ".join([plan, *(each.name for each in columns)])
+    return f"{name}__{hashlib.sha256(said.encode()).hexdigest()[:12]}"
 
 
 def _stored(columns: Sequence[Column]) -> tuple[Column, ...]:
