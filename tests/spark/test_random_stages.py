@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from decimal import Decimal
 
 import pytest
 from pyspark.sql.connect.session import SparkSession
 
+from tests.spark.grammar import aggregate, expression, stage, window
 from tests.spark.grammar.case import Case
 from tests.spark.grammar.shrinking import smallest
+from tests.spark.histories import History
 
 SAMPLE = range(24)
 NIGHTLY = range(1000, 4000)
@@ -65,3 +68,24 @@ def test_three_opinions_agree(session: SparkSession, seed: int) -> None:
         kind = found.split(":")[0]
         small = smallest(case, lambda each: (difference(each, session) or "").startswith(kind), TRIES)
         pytest.fail(f"seed {seed}: {difference(small, session)}\n\n{small}", pytrace=False)
+
+
+def test_a_failing_case_is_made_small() -> None:
+    def fails(case: Case) -> bool:
+        return any(isinstance(each, stage.Group) for each in stage.walk(case.stage))
+
+    large = [case for case in map(Case.of, SAMPLE) if fails(case) and case.work > 1]
+    for case in large:
+        small = smallest(case, fails, 1000)
+        assert [type(each).__name__ for each in stage.walk(small.stage)] == ["Group", "Source"]
+        assert not any(history.upto(case.epochs) for history in small.histories.values())
+    assert large
+
+
+def test_a_case_is_its_seed_and_what_it_prints() -> None:
+    names = {**vars(aggregate), **vars(expression), **vars(stage), **vars(window)}
+    names |= {"Case": Case, "History": History, "Decimal": Decimal, "nan": float("nan"), "inf": float("inf")}
+    for seed in SAMPLE:
+        case = Case.of(seed)
+        assert repr(Case.of(seed)) == repr(case)
+        assert repr(eval(repr(case), dict(names))) == repr(case)

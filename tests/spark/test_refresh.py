@@ -243,3 +243,29 @@ def test_a_source_has_its_own_time_and_chance(project: Make, spark: SparkSession
     assert explain(made, declared, spark, "ordered").notes == (
         "a sort without a limit says nothing about a set of rows, and is dropped",
     )
+
+
+def test_a_stage_that_asks_only_whether_there_is_any_row(project: Make, spark: SparkSession) -> None:
+    asked = """
+        @{name}.stage(keys=["id"], refresh="incremental")
+        def some(orders):
+            large = orders.groupBy("who").agg(F.max("amount").alias("most")).where("most < 10")
+            return orders.join(large, F.lit(True), "left_semi")
+    """
+    made = project(**text("anyrow", asked))
+    for epoch, count in enumerate((3, 3, 3, 2)):
+        run_epoch(made, spark, "anyrow", str(epoch))
+        assert len(rows(made, made.graph("anyrow"), "some", str(epoch))) == count
+
+
+def test_another_name_inside_of_a_stage_goes_on(project: Make, spark: SparkSession) -> None:
+    stage = """
+        @{name}.stage(keys=["id"], refresh="incremental")
+        def cheapest(orders):
+            first = orders.orderBy("amount", "id").limit(2).select(F.col("id").alias("{extra}"))
+            return orders.join(first, F.col("id") == F.col("{extra}"), "left_semi").select("id")
+    """
+    run_epoch(project(**text("renamed", stage, extra="cheap")), spark, "renamed", "0")
+    made = project(**text("renamed", stage, extra="cheapest_id"))
+    run_epoch(made, spark, "renamed", "1")
+    assert rows(made, made.graph("renamed"), "cheapest") == [(3,), (4,)]

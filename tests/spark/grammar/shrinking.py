@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 from firnline.model.zset import ZSet
 from tests.spark.grammar.case import Case
-from tests.spark.grammar.stage import Stage
+from tests.spark.grammar.stage import Stage, walk
 from tests.spark.histories import History
 
 
@@ -68,10 +68,12 @@ def _stages(stage: Stage) -> Iterator[Stage]:
 def _has_meaning(case: Case) -> bool:
     """Whether all names are there and no more rows go than came; asked of the reference."""
     try:
+        if not all(each.fields for each in walk(case.stage)):
+            return False
         for epoch in range(case.epochs + 1):
             for history in case.histories.values():
                 ZSet.of(history.upto(epoch)).rows()
             case.reference(epoch)
     except (KeyError, ValueError, IndexError, AttributeError, TypeError):
         return False
-    return bool(case.stage.fields)
+    return True

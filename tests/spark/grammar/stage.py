@@ -5,7 +5,7 @@ A tree's ``repr`` is Python that makes it again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, Literal
@@ -506,3 +506,14 @@ class Window(Stage):
             return [*zip(*(each.values(named, [row[place] for row in rows]) for each in self.functions), strict=True)]
 
         return self.input.evaluate(inputs).window(self.input.places(self.partition), self.sorting.orders(self.input), made)
+
+
+ROW_BY_ROW = (Source, Select, Where, Explode, Unpivot, Union)
+"""Stages without a state."""
+
+
+def walk(stage: Stage) -> Iterator[Stage]:
+    """The stage and all below it."""
+    yield stage
+    for each in stage.below:
+        yield from walk(each)

@@ -52,3 +52,10 @@ def test_of_joins(spark: SparkSession) -> None:
         return there.join(left.select("k", F.col("a").alias("d")), "k")
 
     check(spark, joined, BOTH)
+
+
+def test_whether_there_is_any_group(spark: SparkSession) -> None:
+    def found(left, right):
+        return left.join(right.groupBy("b").agg(F.max("k").alias("last")).where("last > 2"), F.lit(True), "left_semi")
+
+    check(spark, found, BOTH)
