@@ -36,16 +36,12 @@ from firnline.incremental.recursing import MARK, recursion
 from firnline.incremental.relation import call
 from firnline.incremental.scope import Bound, Field, Made, plainly, reference, resolved, split
 from firnline.incremental.sql_expression import parsed
-from firnline.incremental.starring import Draft, keep_names, spread_stars, star
+from firnline.incremental.starring import BOUND, Draft, keep_names, spread_stars, star
 from firnline.incremental.subqueries import filtered, has_subquery, is_time, joined_by, lateral, valued
 from firnline.incremental.typing import Analyze, Schema
 from firnline.incremental.uniting import united
 
 ALWAYS = frozenset(["NONDETERMINISTIC_FUNCTION", "DEDUP_WITHOUT_ORDER", "LIMIT_WITHOUT_ORDER"])
-
-
-_BOUND = -1
-"""The plan id of references that are bound already."""
 
 
 class Binder:
@@ -160,7 +156,7 @@ class Binder:
             self._check(expression, allowed)
             if kind == "unresolved_function":
                 spread_stars(self, expression, scopes)
-                keep_names(self, expression, scopes)
+                keep_names(expression)
             for below in list(inner(expression)):
                 below.CopyFrom(self._bound(below, scopes, _ordered_by(expression, below)))
             return expression
@@ -178,7 +174,7 @@ class Binder:
 
     def _attribute(self, expression: Expression, scopes: Sequence[Bound]) -> Expression:
         attribute = expression.unresolved_attribute
-        if attribute.plan_id == _BOUND:
+        if attribute.plan_id == BOUND:
             attribute.ClearField("plan_id")
             return expression
         parts = split(attribute.unparsed_identifier)
@@ -239,7 +235,8 @@ class Binder:
                     names = (split(each.unresolved_attribute.unparsed_identifier)[-1],)
                     found = plain(bound)
                     field = next((known for known in source.fields if known.id == found), None)
-                    names = (field.name,) if field else names
+                    if each.unresolved_attribute.plan_id == BOUND:
+                        names = (field.name,) if field else None
                 made.append((names, bound, field))
         return [*self._named(made, relation)]
 
@@ -475,10 +472,10 @@ class Binder:
             return self._constant(relation)
         source, name = self._nothing(), message.function_name.lower()
         made = self.expression(call(name, *message.arguments), Bound(source.node, ()))
-        count = functions.GENERATOR_COLUMNS.get(name, len(message.arguments) - 1)
-        if self.outside and name not in (*functions.GENERATOR_COLUMNS, "json_tuple"):
+        names = functions.GENERATOR_COLUMNS.get(name) if self.outside else self.names(relation, 0)
+        if names is None:
             raise self.refusal("UNSUPPORTED_OPERATOR", f"{name}() as a relation of values outside: use it in a SELECT")
-        columns = tuple(self.new(each) for each in self.names(relation, count))
+        columns = tuple(map(self.new, names))
         return self.mapped(source, [(Output(columns, made), tuple(Field(of.id, of.name) for of in columns))])
 
     def _input(self, collection: str, names: Sequence[str]) -> Bound:
@@ -573,7 +570,7 @@ def _ordered_by(expression: Expression, below: Expression) -> frozenset[str]:
 
 def _marked(expression: Expression) -> Expression:
     if expression.WhichOneof("expr_type") == "unresolved_attribute":
-        expression.unresolved_attribute.plan_id = _BOUND
+        expression.unresolved_attribute.plan_id = BOUND
     return expression
 
 

@@ -102,4 +102,4 @@ def test_equality_that_takes_nulls_as_equal_is_a_key() -> None:
 def test_structs_are_made_with_the_names_of_their_columns() -> None:
     node = bound(project(table(1), [alias(call("struct", column("WHO"), integer(1)), "s")])).node
     assert isinstance(node, Map)
-    assert node.outputs[0].expression.unresolved_function.arguments[0].alias.name == ["who"]
+    assert node.outputs[0].expression.unresolved_function.arguments[0].alias.name == ["WHO"]
