@@ -254,7 +254,9 @@ def _stored(columns: Sequence[Column]) -> tuple[Column, ...]:
     used: set[str] = set()
     found = []
     for each in columns:
-        plain_name = re.sub(r"[^a-z0-9]+", "_", each.name.lower()).strip("_") or "column"
+        plain_name = re.sub(r"[^a-z0-9]+", "_", each.name.lower()).strip("_")
+        if not plain_name[:1].isalpha():
+            plain_name = f"column_{plain_name}".rstrip("_")
         candidates = itertools.chain([plain_name], (f"{plain_name}_{number}" for number in itertools.count(2)))
         name = next(name for name in candidates if name not in used)
         used.add(name)
