@@ -95,6 +95,7 @@ def planned(session: SparkSession, function: Callable[..., DataFrame], histories
     with recorded() as sites:
         made = function(**frames)
     found = Binder(inputs, analyze, sites).bind(relation_of(made))
+    assert found.names == made.columns
     typing = Typing({name: analyze(relation_of(each)) for name, each in frames.items()}, analyze)
     ids = [field.id for field in found.fields]
     return Planned(arranged(found.node, "kept", typing, Canonical(typing.schemas, {}), {}), ids, typing)

@@ -34,9 +34,9 @@ from firnline.incremental.ordering import ordered
 from firnline.incremental.pandas_groups import co_group_map, group_map
 from firnline.incremental.recursing import MARK, recursion
 from firnline.incremental.relation import call
-from firnline.incremental.scope import BOUND, Bound, Field, Made, plainly, reference, resolved, split
+from firnline.incremental.scope import Bound, Field, Made, plainly, reference, resolved, split
 from firnline.incremental.sql_expression import parsed
-from firnline.incremental.starring import Draft, keep_names, spread_stars, star
+from firnline.incremental.starring import BOUND, Draft, keep_names, spread_stars, star
 from firnline.incremental.subqueries import filtered, has_subquery, is_time, joined_by, lateral, valued
 from firnline.incremental.typing import Analyze, Schema
 from firnline.incremental.uniting import united
@@ -156,7 +156,7 @@ class Binder:
             self._check(expression, allowed)
             if kind == "unresolved_function":
                 spread_stars(self, expression, scopes)
-                keep_names(self, expression, scopes)
+                keep_names(expression)
             for below in list(inner(expression)):
                 below.CopyFrom(self._bound(below, scopes, _ordered_by(expression, below)))
             return expression
@@ -235,7 +235,8 @@ class Binder:
                     names = (split(each.unresolved_attribute.unparsed_identifier)[-1],)
                     found = plain(bound)
                     field = next((known for known in source.fields if known.id == found), None)
-                    names = (field.name,) if field else names
+                    if each.unresolved_attribute.plan_id == BOUND:
+                        names = (field.name,) if field else None
                 made.append((names, bound, field))
         return [*self._named(made, relation)]
 
@@ -471,10 +472,10 @@ class Binder:
             return self._constant(relation)
         source, name = self._nothing(), message.function_name.lower()
         made = self.expression(call(name, *message.arguments), Bound(source.node, ()))
-        count = functions.GENERATOR_COLUMNS.get(name, len(message.arguments) - 1)
-        if self.outside and name not in (*functions.GENERATOR_COLUMNS, "json_tuple"):
+        names = functions.GENERATOR_COLUMNS.get(name) if self.outside else self.names(relation, 0)
+        if names is None:
             raise self.refusal("UNSUPPORTED_OPERATOR", f"{name}() as a relation of values outside: use it in a SELECT")
-        columns = tuple(self.new(each) for each in self.names(relation, count))
+        columns = tuple(map(self.new, names))
         return self.mapped(source, [(Output(columns, made), tuple(Field(of.id, of.name) for of in columns))])
 
     def _input(self, collection: str, names: Sequence[str]) -> Bound:

@@ -170,8 +170,13 @@ GENERATORS = frozenset(
     ]
 )
 
-GENERATOR_COLUMNS = {"explode": 1, "explode_outer": 1, "posexplode": 2, "posexplode_outer": 2}
-"""How many columns generators make, where their names alone say so."""
+GENERATOR_COLUMNS = {
+    "explode": ("col",),
+    "explode_outer": ("col",),
+    "posexplode": ("pos", "col"),
+    "posexplode_outer": ("pos", "col"),
+}
+"""The columns that generators make, where their names alone say so."""
 
 TIE_SENSITIVE = frozenset(
     [

@@ -10,9 +10,6 @@ from pyspark.sql.connect.proto import Expression
 from firnline.errors import FirnlineError
 from firnline.incremental.algebra import Column, Node, Output
 
-BOUND = -1
-"""The plan id of references that are bound already."""
-
 
 @dataclass(frozen=True, slots=True)
 class Field:

@@ -10,10 +10,13 @@ from pyspark.sql.connect.proto import Expression, Relation
 from firnline.incremental import functions
 from firnline.incremental.expressions import function
 from firnline.incremental.relation import alias, integer, project
-from firnline.incremental.scope import BOUND, Bound, Field, reference, split
+from firnline.incremental.scope import Bound, Field, reference, split
 
 if TYPE_CHECKING:
     from firnline.incremental.binding import Binder
+
+BOUND = -1
+"""The plan id of references that are bound already."""
 
 Draft = tuple[tuple[str, ...] | None, Expression, Field | None]
 """Names, if the plan says them; a bound expression; the field that it passes on, if it is nothing but a column."""
@@ -38,16 +41,13 @@ def spread_stars(binder: Binder, expression: Expression, scopes: Sequence[Bound]
             expression.unresolved_function.arguments.append(named)
 
 
-def keep_names(binder: Binder, expression: Expression, scopes: Sequence[Bound]) -> None:
-    """Columns that become fields of a struct keep their names, as they are written there."""
+def keep_names(expression: Expression) -> None:
+    """Columns that become fields of a struct keep the names by which they are called."""
     if function(expression) not in functions.NAMING:
         return
-    names = {field.id: field.name for scope in (*scopes, *binder.outside) for field in scope.fields}
     for each in expression.unresolved_function.arguments:
-        if each.WhichOneof("expr_type") == "unresolved_attribute":
-            name = split(each.unresolved_attribute.unparsed_identifier)[-1]
-            is_bound = each.unresolved_attribute.plan_id == BOUND
-            each.CopyFrom(alias(each, names.get(name, name) if is_bound else name))
+        if each.WhichOneof("expr_type") == "unresolved_attribute" and each.unresolved_attribute.plan_id != BOUND:
+            each.CopyFrom(alias(each, split(each.unresolved_attribute.unparsed_identifier)[-1]))
 
 
 def _starred(binder: Binder, expression: Expression, scopes: Sequence[Bound]) -> list[Field]:
