@@ -235,8 +235,9 @@ class _Arranger:
         sums = tuple((Output((found,), part.term), part.kind) for part, found in collected.values())
         columns = (*keys, *(found for _, found in collected.values()))
         kept = self._keep(Accumulate(columns, node.where, node.input, node.keys, sums, count.id, ""))
-        passed_on = tuple(Output((each,), column(each.id)) for each in node.columns if each.id in node.keys)
-        return Map(node.columns, node.where, kept, (*passed_on, *outputs))
+        made = {each.columns[0].id: each for each in outputs}
+        in_order = tuple(made.get(each.id) or Output((each,), column(each.id)) for each in node.columns)
+        return Map(node.columns, node.where, kept, in_order)
 
 
 def _may_have_maps(root: Node) -> bool:
