@@ -18,6 +18,8 @@ from bench.tpch.queries import discounted, queries
 from tests.oracle import tpch as oracle
 
 PARTS = 8
+_SMALL = 0.5
+"""Below this scale factor collections have one part."""
 _NARROW = {
     "orders": "o_orderkey, o_custkey",
     "lineitem": "l_orderkey, l_linenumber, l_extendedprice, l_discount",
@@ -39,7 +41,7 @@ def join(scale: float) -> Workload:
         _affected,
         _restricted,
     )
-    tables = {name: _table(name, columns) for name, columns in _NARROW.items()}
+    tables = {name: _table(name, columns, scale) for name, columns in _NARROW.items()}
     return Workload("tpch", scale, tables, {stage.name: stage}, _views(), build_side="orders")
 
 
@@ -49,7 +51,7 @@ def all_queries(scale: float) -> Workload:
         name: Stage(name, QUERY_KEYS[name], query, oracle.text(name, scale), tuple(inspect.signature(query).parameters))
         for name, query in queries(scale).items()
     }
-    return Workload("tpch22", scale, {name: _table(name, "*") for name in TABLES}, stages, _views(), words=oracle.WORDS)
+    return Workload("tpch22", scale, {name: _table(name, "*", scale) for name in TABLES}, stages, _views(), words=oracle.WORDS)
 
 
 def _revenue(lineitem: DataFrame, orders: DataFrame) -> DataFrame:
@@ -76,7 +78,8 @@ def _views() -> str:
     return "".join(f"create view {table} as from '{{base}}/{table}.parquet';" for table in TABLES)
 
 
-def _table(name: str, columns: str) -> Table:
+def _table(name: str, columns: str, scale: float) -> Table:
+    parts = PARTS if scale >= _SMALL else 1
     base = f"select {columns} from {name}"
     if name == "orders":
         changes = f"""
@@ -84,7 +87,7 @@ def _table(name: str, columns: str) -> Table:
             select {columns}, 1 from (
               select * replace (o_orderkey + {FREE} as o_orderkey, {_CUSTOMER} as o_custkey)
               from orders where is_drawn(o_orderkey, 2, {{low}}, {{high}}))"""
-        return Table(KEYS[name], base, changes, 2, ("o_orderkey",), PARTS)
+        return Table(KEYS[name], base, changes, 2, ("o_orderkey",), parts)
     if name == "lineitem":
         updated = """from lineitem
               where drawn(l_orderkey, 1) >= 0.5 and is_drawn(l_orderkey * 8 + l_linenumber, 3, 2 * {low}, 2 * {high})"""
@@ -97,11 +100,11 @@ def _table(name: str, columns: str) -> Table:
             select {columns}, 1 from (
               select * replace ((l_extendedprice + 1)::decimal(15, 2) as l_extendedprice,
                                 ((l_discount + 0.01) % 0.11)::decimal(15, 2) as l_discount) {updated})"""
-        return Table(KEYS[name], base, changes, 3, ("l_orderkey",), PARTS)
+        return Table(KEYS[name], base, changes, 3, ("l_orderkey",), parts)
     if name in _DIMENSIONS:
         drawn = f"from {name} where is_drawn(({', '.join(KEYS[name])}), 5, {{low}}, {{high}})"
         changes = f"""
             select {columns}, -1 as _diff {drawn} union all
             select {columns}, 1 from (select * replace ({UPDATED[name].replace("version", "1")}) {drawn})"""
-        return Table(KEYS[name], base, changes, 1, parts=1 if name == "supplier" else PARTS)
+        return Table(KEYS[name], base, changes, 1, parts=1 if name == "supplier" else parts)
     return Table(KEYS[name], base, f"select *, -1 as _diff from {name} limit 0", 0)
