@@ -59,13 +59,21 @@ def references(expression: Expression) -> set[str]:
     return found
 
 
+PYTHON_AGGREGATE = "a Python function of groups"
+# PySpark's numbers for functions of pandas and of Arrow values.
+_OF_GROUPS = frozenset([202, 252])
+
+
 def function(expression: Expression) -> str | None:
-    """The name of the function that is called, in lower case."""
+    """The name of the function that is called, in lower case; one for all Python functions that put a group's rows together."""
     match expression.WhichOneof("expr_type"):
         case "unresolved_function":
             return expression.unresolved_function.function_name.lower()
         case "call_function":
             return expression.call_function.function_name.lower()
+        case "common_inline_user_defined_function":
+            called = expression.common_inline_user_defined_function
+            return PYTHON_AGGREGATE if called.python_udf.eval_type in _OF_GROUPS else None
     return None
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 
+from firnline.incremental.expressions import PYTHON_AGGREGATE
+
 NONDETERMINISTIC = frozenset(
     [
         "rand",
@@ -111,6 +113,7 @@ AGGREGATES = (
     | OF_PAIRS
     | frozenset(
         [
+            PYTHON_AGGREGATE,
             "sum",
             "try_sum",
             "count",

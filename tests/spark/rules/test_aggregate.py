@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import pandas as pd
 import pytest
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -137,6 +138,18 @@ def test_python_functions_of_groups_by_an_expression(spark: SparkSession) -> Non
 
     def grouped(left):
         return left.groupBy((F.col("k") % 2).alias("odd")).applyInPandas(counted, "odd double, n int, columns string")
+
+    check(spark, grouped, {"left": LEFT})
+
+
+def test_python_functions_that_put_groups_together(spark: SparkSession) -> None:
+    @F.pandas_udf("double")
+    def largest(values: pd.Series) -> float:
+        return float(values.max())
+
+    def grouped(left):
+        known = left.where("x is not null")
+        return known.groupBy("k").agg(largest("x").alias("m")).union(known.select(F.lit(0), largest(F.col("x") + 1)))
 
     check(spark, grouped, {"left": LEFT})
 

@@ -52,7 +52,7 @@ def doubled(rows: DataFrame) -> DataFrame:
 
 SAME: dict[str, tuple[Stage, Stage]] = {
     "a column by name, by attribute, by item": (
-        lambda o, p: o.select("id", F.col("who"), F.col("AMOUNT")),
+        lambda o, p: o.select("id", F.col("who"), F.col("amount")),
         lambda o, p: o.select(o.id, o["who"], o.amount),
     ),
     "where and filter, on text and on columns": (
