@@ -13,6 +13,7 @@ from pyspark.sql.connect.session import SparkSession
 
 from firnline.engine.call_sites import recorded
 from firnline.engine.frames import ddl, frame_of, relation_of
+from firnline.engine.sharing import shared
 from firnline.incremental.arranging import Arranged, arranged
 from firnline.incremental.binding import Binder
 from firnline.incremental.canonical import Canonical
@@ -179,13 +180,6 @@ def _run(
 
 
 def run(session: SparkSession, derivation: Derivation, rows: Rows, ids: Sequence[str]) -> list[tuple[Row, int]]:
-    views = []
-    for name, relation in derivation.shared:
-        frame_of(session, relation).createOrReplaceTempView(name)
-        session.table(name).persist()
-        views.append(name)
-    collected = frame_of(session, consolidated(rows.relation, ids)).collect()
-    for name in views:
-        session.table(name).unpersist()
-        session.catalog.dropTempView(name)
+    with shared(session, derivation.shared):
+        collected = frame_of(session, consolidated(rows.relation, ids)).collect()
     return [(tuple(row)[:-1], row[-1]) for row in collected]
