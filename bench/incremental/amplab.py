@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from bench.incremental.history import SPAN
 from bench.incremental.workload import Frames, Stage, Table, Workload
 
-PARTS = 8
+PARTS = 2
 _FIRST, _LAST = "1980-01-01", "2009-12-31"
 
 _VIEWS = """

@@ -17,7 +17,7 @@ from bench.tpch.queries import KEYS as QUERY_KEYS
 from bench.tpch.queries import discounted, queries
 from tests.oracle import tpch as oracle
 
-PARTS = 8
+PARTS = 2
 _SMALL = 0.5
 """Below this scale factor collections have one part."""
 _NARROW = {
