@@ -9,9 +9,12 @@ from pyspark.sql.connect.proto import Expression, Relation
 
 from firnline.engine.frames import table_name
 from firnline.incremental.derivation import Moment, Rows
-from firnline.incremental.relation import alias, call, column, filtered, integer, named, project, union
+from firnline.incremental.relation import alias, call, column, filtered, in_one, integer, named, project, union
 from firnline.model.epoch import Epoch
 from firnline.model.names import DIFF, EPOCH, EPOCH_TIME
+
+_FEW = 100_000
+"""So many changed rows are quicker handled by one task than brought together from several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +55,18 @@ class LogLeaves:
         leaf = self._leaves[collection]
         if not leaf.changes or leaf.new is None:
             return None
-        rows = named(table_name(self._pipeline, collection), {"versionAsOf": str(leaf.new)})
-        rows = filtered(rows, call(">=", column(EPOCH), integer(self._epoch.lower)))
-        if leaf.new_ends > self._epoch.upper:
-            rows = filtered(rows, call("<", column(EPOCH), integer(self._epoch.upper)))
+        rows = self._changes(table_name(self._pipeline, collection), leaf)
+        rows = in_one(rows) if leaf.changes <= _FEW else rows
         is_positive = leaf.is_delta_positive
         return Rows(project(rows, map(column, (*names, DIFF))), is_positive, is_positive and leaf.is_keyed)
+
+    def _changes(self, table: str, leaf: Leaf) -> Relation:
+        """The rows between the two states; where snapshots begin and end there, nothing of older epochs is even looked up."""
+        if leaf.old is not None and (leaf.old_ends, leaf.new_ends) == (self._epoch.lower, self._epoch.upper):
+            return named(table, {"start-snapshot-id": str(leaf.old), "end-snapshot-id": str(leaf.new)})
+        rows = filtered(named(table, {"versionAsOf": str(leaf.new)}), call(">=", column(EPOCH), integer(self._epoch.lower)))
+        is_beyond = leaf.new_ends > self._epoch.upper
+        return filtered(rows, call("<", column(EPOCH), integer(self._epoch.upper))) if is_beyond else rows
 
     def state(self, collection: str, moment: Moment, names: Sequence[str]) -> Rows:
         """The rows before or after the epoch."""

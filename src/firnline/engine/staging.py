@@ -46,23 +46,27 @@ def placed(delta: DataFrame, columns: Sequence[Column], partition_by: Sequence[s
     )
 
 
-def stage(session: SparkSession, rows: DataFrame, table: str, attempt: str) -> None:
-    """Write rows as a staged snapshot that carries the attempt's id."""
+def stage(session: SparkSession, rows: DataFrame, table: str, attempt: str, *, is_small: bool = False) -> None:
+    """Write rows as a staged snapshot that carries the attempt's id; few rows are not brought together by parts before."""
+    writer = rows.writeTo(table).option("snapshot-property.firnline.attempt", attempt)
+    if is_small:
+        writer = writer.option("distribution-mode", "none")
     session.conf.set(_WAP, attempt)
     try:
-        rows.writeTo(table).option("snapshot-property.firnline.attempt", attempt).append()
+        writer.append()
     finally:
         session.conf.unset(_WAP)
 
 
 def digests(
-    session: SparkSession, table: str, snapshot: int, epoch: int, columns: Sequence[Column]
+    session: SparkSession, table: str, snapshot: int, epoch: int, columns: Sequence[Column], *, is_small: bool = False
 ) -> dict[tuple[int, int], Digest]:
-    """The digest of each part of an epoch, from the rows as they stand in storage."""
+    """The digest of each part of an epoch, from the rows as they stand in storage; of few rows by one task."""
     fields = [(column.field, column.name, column.kind) for column in columns]
     aggregates = [expression.alias(name) for name, expression in digest_columns(fields).items()]
-    rows = _epoch_rows(session, table, snapshot, epoch).groupBy(PART).agg(*aggregates).collect()
-    return {(epoch, row[PART]): digest_of(row.asDict()) for row in rows}
+    rows = _epoch_rows(session, table, snapshot, epoch)
+    found = (rows.coalesce(1) if is_small else rows).groupBy(PART).agg(*aggregates).collect()
+    return {(epoch, row[PART]): digest_of(row.asDict()) for row in found}
 
 
 def check_keys(

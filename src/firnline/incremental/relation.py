@@ -137,6 +137,15 @@ def broadcast(source: Relation) -> Relation:
     return relation
 
 
+def in_one(source: Relation) -> Relation:
+    """The rows in one partition, so that nothing above needs a shuffle to bring them together."""
+    relation = Relation()
+    relation.repartition.input.CopyFrom(source)
+    relation.repartition.num_partitions = 1
+    relation.repartition.shuffle = False
+    return relation
+
+
 def grouped(source: Relation, keys: Iterable[Expression], aggregates: Iterable[Expression]) -> Relation:
     """One row per group, or one for all without keys."""
     relation = Relation()

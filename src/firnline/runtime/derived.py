@@ -154,7 +154,8 @@ class Derived:
             rows = derivation.unit(derivation.state(node, "new"), node.ids)
             relation = self._difference(named_as(rows.relation, ids, names), destination, names)
         with part_by_part(self.run.session, is_on=is_colocated), shared(self.run.session, derivation.shared):
-            return destination.stage(relation, self.run.epoch, generation, self.run.attempt + suffix, is_proven=is_proven)
+            attempt = self.run.attempt + suffix
+            return destination.stage(relation, self.run.epoch, generation, attempt, is_proven=is_proven, is_small=is_small)
 
     def _recursed(
         self, node: Iterate, destination: Destination, generation: int, is_continued: bool, suffix: str

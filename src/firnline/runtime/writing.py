@@ -102,18 +102,21 @@ class Destination:
         """The collection's columns, in the table's order."""
         return [column.name for column in self.columns]
 
-    def stage(self, delta: Relation, epoch: Epoch, generation: int, attempt: str, *, is_proven: bool = False) -> Staged | Verdict:
+    def stage(
+        self, delta: Relation, epoch: Epoch, generation: int, attempt: str, *, is_proven: bool = False, is_small: bool = False
+    ) -> Staged | Verdict:
         """Write a delta beside the main line and audit it; a verdict if somebody else published the epoch meanwhile.
 
-        With ``is_proven`` the plan shows that keys identify rows, and the data need not be asked.
+        With ``is_proven`` the plan shows that keys identify rows, and the data need not be asked. ``is_small`` says that the
+        delta comes from few changes.
         """
         placement = self.placement
         frame = frame_of(self.session, delta)
         rows = staging.placed(frame, self.columns, placement.partition_by, placement.parts, epoch.lower)
-        staging.stage(self.session, rows, self.table, attempt)
+        staging.stage(self.session, rows, self.table, attempt, is_small=is_small)
         snapshot = self.log.staged(attempt).snapshot_id
         try:
-            digests = staging.digests(self.session, self.table, snapshot, epoch.lower, self.columns)
+            digests = staging.digests(self.session, self.table, snapshot, epoch.lower, self.columns, is_small=is_small)
             if placement.is_keyed and digests and not is_proven:
                 self._check_keys(snapshot, epoch, sum(digests.values(), Digest()))
         except BaseException as error:
