@@ -5,6 +5,7 @@ The staged snapshot stands on the head, so reading it shows the state that publi
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -23,6 +24,8 @@ from firnline.model.digest import Digest
 from firnline.model.names import DIFF, EPOCH, PART, quoted
 
 _WAP = "spark.wap.id"
+# The id is a setting of the session: of two threads that share one, the second must not write under, or without, the first's.
+_STAGING = threading.Lock()
 _SAMPLE = 5
 
 
@@ -51,11 +54,12 @@ def stage(session: SparkSession, rows: DataFrame, table: str, attempt: str, *, i
     writer = rows.writeTo(table).option("snapshot-property.firnline.attempt", attempt)
     if is_small:
         writer = writer.option("distribution-mode", "none")
-    session.conf.set(_WAP, attempt)
-    try:
-        writer.append()
-    finally:
-        session.conf.unset(_WAP)
+    with _STAGING:
+        session.conf.set(_WAP, attempt)
+        try:
+            writer.append()
+        finally:
+            session.conf.unset(_WAP)
 
 
 def digests(
