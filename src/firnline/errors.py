@@ -88,6 +88,9 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "COMMIT_CONTENDED": Code("Nothing: other writers kept winning; a retry goes on from the log.", retryable=True),
         "CATALOG_UNAVAILABLE": Code("Check that the catalog database can be reached and is not locked.", retryable=True),
         "LOG_UNREADABLE": Code("Check that the warehouse can be reached; bring a missing metadata file back from a copy."),
+        "FOREIGN_SNAPSHOT": Code(
+            "Only Firnline writes to a log: roll the table back to its last snapshot that has firnline.upper in its summary."
+        ),
         "LEDGER_UNAVAILABLE": Code("Check that the ledger database can be reached, written and is not locked.", retryable=True),
         "NO_CHECKOUT": Code("Clone Firnline's repository, set it up with 'make', and run the command there."),
         "PREREQUISITE": Code("Run 'firnline doctor': it says how to mend each prerequisite."),

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import column, create_engine, table, text
 
 from firnline.errors import FirnlineError
-from firnline.ledger import Failure, Ledger, Publication
+from firnline.ledger import Ledger, Publication
 from firnline.ledger.schema import HEAD, METADATA, VERSION_TABLE
 
 NOON = datetime(2026, 1, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -25,11 +25,6 @@ BIG = 2**63 - 1
 def publication(collection: str = "visits", lower: int = 0, upper: int | None = None, generation: int = 0) -> Publication:
     upto = lower + 10 if upper is None else upper
     return Publication("web", collection, generation, lower, upto, BIG, 7, -3, "f1", "a1", "s3://b/sidecar.json", NOON, 0.1)
-
-
-def failure(collection: str = "visits", lower: int = 0, upper: int | None = None, failed_at: datetime = NOON) -> Failure:
-    upto = lower + 10 if upper is None else upper
-    return Failure("web", collection, lower, upto, "a1", "STAGE_FAILED", "division by zero, 'ünïcode'", False, failed_at)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -56,7 +51,7 @@ def test_publications_come_back_as_they_were_recorded(ledger: Ledger) -> None:
 
 def test_an_empty_ledger_answers_with_nothing(ledger: Ledger) -> None:
     ledger.record([])
-    assert (ledger.publications("web"), ledger.newest_snapshots("web"), ledger.failures("web")) == ([], {}, [])
+    assert (ledger.publications("web"), ledger.newest_snapshots("web")) == ([], {})
 
 
 def test_recording_twice_leaves_one_entry_the_last(ledger: Ledger) -> None:
@@ -84,44 +79,16 @@ def test_only_the_newest_generation_of_each_collection_is_told(ledger: Ledger) -
 def test_pipelines_do_not_see_each_other(ledger: Ledger) -> None:
     theirs = replace(publication(generation=5), pipeline="other")
     ledger.record([publication(), theirs])
-    ledger.fail(failure(lower=10))
     assert ledger.publications("web") == [publication()]
     assert ledger.newest_snapshots("other") == {"visits": (5, 10)}
-    assert ledger.failures("web") == [failure(lower=10)]
-    assert ledger.failures("other") == []
 
 
-def test_the_last_failure_of_an_epoch_is_told_in_whatever_order_they_arrive(ledger: Ledger) -> None:
-    early, late = failure(), replace(failure(failed_at=NOON + timedelta(seconds=1)), attempt="a2", retryable=True)
-    ledger.fail(late)
-    ledger.fail(early)
-    ledger.fail(failure("ranks", 10))
-    assert ledger.failures("web") == [failure("ranks", 10), late]
-
-
-def test_a_publication_that_reaches_as_far_clears_a_failure(ledger: Ledger) -> None:
-    for lower in (0, 10, 20):
-        ledger.fail(failure(lower=lower))
-    ledger.fail(failure("ranks", 0))
-    ledger.record([publication(lower=0, upper=20)])
-    assert ledger.failures("web") == [failure("ranks", 0), failure(lower=20)]
-
-
-def test_a_generation_that_was_left_clears_nothing(ledger: Ledger) -> None:
-    ledger.record([publication(lower=lower) for lower in (0, 10, 20)])
-    ledger.record([publication(lower=0, generation=1)])
-    ledger.fail(failure(lower=0))
-    ledger.fail(failure(lower=10))
-    assert ledger.failures("web") == [failure(lower=10)]
-
-
-def test_forgetting_drops_publications_of_that_pipeline_and_keeps_failures(ledger: Ledger) -> None:
+def test_forgetting_drops_publications_of_that_pipeline(ledger: Ledger) -> None:
     theirs = replace(publication(), pipeline="other")
     ledger.record([publication(), theirs])
-    ledger.fail(failure(lower=10))
     ledger.forget("web")
     ledger.forget("web")
-    assert (ledger.publications("web"), ledger.failures("web")) == ([], [failure(lower=10)])
+    assert ledger.publications("web") == []
     assert ledger.publications("other") == [theirs]
 
 
@@ -169,11 +136,11 @@ def test_a_ledger_of_a_newer_firnline_is_refused_untouched(ledger: Ledger, uri: 
 FIRST_USE = """
 import sys, alembic.command  # early, so that all of them migrate at the same moment
 from datetime import UTC, datetime
-from firnline.ledger import Failure, Ledger
+from firnline.ledger import Ledger, Publication
 ledger, number = Ledger(sys.argv[1]), int(sys.argv[2])
 print("ready", flush=True)
 sys.stdin.readline()
-ledger.fail(Failure("web", "visits", number, number + 1, "a", "STAGE_FAILED", "no", False, datetime.now(UTC)))
+ledger.record([Publication("web", "visits", 0, number, number + 1, 7, 1, 1, "f", "a", "s", datetime.now(UTC), 0.1)])
 """
 
 
@@ -190,4 +157,4 @@ def test_four_processes_may_use_it_first_at_once(uri: str, _round: int) -> None:
     for process in processes:
         process.communicate(timeout=60)
     assert [process.returncode for process in processes] == [0, 0, 0, 0]
-    assert [open_failure.lower for open_failure in Ledger(uri).failures("web")] == [0, 1, 2, 3]
+    assert [entry.lower for entry in Ledger(uri).publications("web")] == [0, 1, 2, 3]

@@ -94,7 +94,7 @@ def test_two_attempts_at_once_publish_once(project: Make, spark: SparkSession) -
     assert [entry.lower for entry in made.log("doubled", "numbers").entries()] == [1, 0]
     table = made.log("doubled", "numbers").load()
     assert table is not None
-    assert len(table.snapshots()) == 2, "the losers discarded their own staging"
+    assert len(table.snapshots) == 2, "the losers discarded their own staging"
 
 
 def test_a_stage_before_its_input_is_refused_as_retryable(project: Make, spark: SparkSession) -> None:

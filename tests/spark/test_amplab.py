@@ -12,9 +12,7 @@ from firnline.model.digest import digest, part_of
 from firnline.runtime.project import Project
 from firnline.runtime.read import read
 from firnline.runtime.show import changes, summary
-from firnline.tables.log import field_ids
 from firnline.tables.scan import changes as changed_rows
-from firnline.tables.sidecar import Sidecar
 from tests.oracle.amplab import EPOCHS, comparable, expected
 from tests.project import copy_amplab, make_project
 from tests.spark.running import rows, run_epoch
@@ -46,12 +44,12 @@ def test_read_as_of_in_spark_equals_duckdb(run: Project, spark: SparkSession) ->
 @pytest.mark.parametrize("collection", COLLECTIONS)
 def test_sidecar_digests_equal_the_python_twin(run: Project, collection: str) -> None:
     log = run.log("amplab", collection)
-    table = log.load()
-    assert table is not None
-    ids = field_ids(table)
+    metadata = log.load()
+    assert metadata is not None
+    ids, table = metadata.columns, run.catalog.iceberg("amplab", collection)
     declared = run.graph("amplab").collection(collection)
     for entry in log.entries():
-        sidecar = Sidecar.read(table.io, entry.sidecar)
+        sidecar = log.sidecar(entry)
         by_part: dict[int, list[tuple[dict[int, object], int]]] = {}
         for row in changed_rows(table, entry.lower, entry.description.upper).to_pylist():
             weight, _ = row.pop("_diff"), row.pop("_epoch")
@@ -89,8 +87,7 @@ def test_a_second_run_keeps_everything_and_needs_no_source_file(run: Project, sp
 
 
 def test_log_tables_are_as_designed(run: Project, spark: SparkSession) -> None:
-    table = run.log("amplab", "user_visits").load()
-    assert table is not None
+    table = run.catalog.iceberg("amplab", "user_visits")
     assert table.format_version == 2
     assert [field.name for field in table.schema().fields][-3:] == ["_epoch", "_diff", "_part"]
     assert [(field.name, str(field.transform)) for field in table.spec().fields] == [("_part", "identity")]

@@ -95,11 +95,11 @@ def test_a_stage_that_goes_wrong_names_itself_and_the_next_attempt_is_clean(
     if line_of == "@bad":
         line_of = f"@{name}.stage"
     fails(made, spark, name, code, line_of, message)
-    assert "doubled" not in made.catalog.names(name) or made.log(name, "doubled").load().current_snapshot() is None  # type: ignore[union-attr]
+    assert "doubled" not in made.catalog.names(name) or made.log(name, "doubled").load().current is None  # type: ignore[union-attr]
     (failed,) = [line for line in status(made, made.graph(name)).collections if line.collection == "doubled"]
     assert code in failed.failed[0]
     if "doubled" in made.catalog.names(name):
-        assert not made.log(name, "doubled").load().snapshots(), "staging is gone"  # type: ignore[union-attr]
+        assert not made.log(name, "doubled").load().snapshots, "staging is gone"  # type: ignore[union-attr]
     mended = project(**text(name))
     run_epoch(mended, spark, name, "2026-01-01")
     assert rows(mended, mended.graph(name), "doubled") == [(1, "a"), (2, None)]

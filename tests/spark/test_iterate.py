@@ -87,7 +87,7 @@ def test_every_epoch_is_the_fixpoint(project: Make, spark: SparkSession, stage: 
         edges = (edges | {(a, b) for a, b, sign in changes if sign > 0}) - {(a, b) for a, b, sign in changes if sign < 0}
         for collection in ("edges", stage):
             list(advance(made, declared, spark, collection, declared.graph.schedule.epoch_at(number)))
-        found = scan.state(made.log(name, stage).load(), number + 1)
+        found = scan.state(made.catalog.iceberg(name, stage), number + 1)
         rows = set(zip(*(found[column].to_pylist() for column in found.column_names), strict=True))
         assert rows == (reached(edges) if stage == "reach" else set(smallest(edges).items()))
     explained = explain(made, declared, spark, stage)

@@ -186,7 +186,7 @@ def test_a_collection_of_one_row_needs_no_key(project: Make, spark: SparkSession
     declared = made.declared("single")
     list(advance(made, declared, spark, "orders", declared.graph.schedule.epoch_at(3)))
     list(advance(made, declared, spark, "all_of_it", declared.graph.schedule.epoch_at(3)))
-    table = made.log("single", "all_of_it").load()
+    table = made.catalog.iceberg("single", "all_of_it")
     assert [scan.state(table, epoch + 1)["n"].to_pylist() for epoch in range(4)] == [[3], [3], [3], [2]]
 
 

@@ -83,6 +83,6 @@ def test_every_epoch_equals_duckdb(spark: SparkSession, tpch: Project, changes: 
         for table in declared.graph.collection(name).inputs:
             list(advance(tpch, declared, spark, table, epoch))
         list(advance(tpch, declared, spark, name, epoch))
-        found = scan.state(tpch.log("tpch", name).load(), epoch.upper)
+        found = scan.state(tpch.catalog.iceberg("tpch", name), epoch.upper)
         rows = list(zip(*(found[column].to_pylist() for column in found.column_names), strict=True))
         assert comparable(rows) == expected(state(changes, number), query, SCALE_OF_Q11), f"epoch {number}"

@@ -1,4 +1,4 @@
-"""What the ledger knows: one entry per publish, and one per epoch that failed last time. Points are those of ``model.epoch``."""
+"""What the ledger knows: one entry per publish. Points are those of ``model.epoch``."""
 
 from __future__ import annotations
 
@@ -27,18 +27,3 @@ class Publication:
     published_at: datetime
     seconds: float
     """How long it took, from plan to publish."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """An attempt at [lower, upper) that ended with an error."""
-
-    pipeline: str
-    collection: str
-    lower: int
-    upper: int
-    attempt: str
-    code: str
-    message: str
-    retryable: bool
-    failed_at: datetime

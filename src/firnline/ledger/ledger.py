@@ -8,17 +8,15 @@ from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Select, Table, and_, delete, exists, func, select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Connection, Engine, Select, Table, and_, delete, func, select
 
 from firnline.errors import FirnlineError
 from firnline.ledger.database import connect_lazily, for_writing, parse, translated
-from firnline.ledger.entry import Failure, Publication
+from firnline.ledger.entry import Publication
 from firnline.ledger.migration import ensure_newest
-from firnline.ledger.schema import FAILURES, PUBLICATIONS
+from firnline.ledger.schema import PUBLICATIONS
 
-_INSERT = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
-_P, _F = PUBLICATIONS.c, FAILURES.c
+_P = PUBLICATIONS.c
 
 
 class Ledger:
@@ -59,22 +57,8 @@ class Ledger:
             newest[collection] = max(newest.get(collection, (generation, upper)), (generation, upper))
         return newest
 
-    def fail(self, failure: Failure) -> None:
-        """Enter a failure. Per (pipeline, collection, lower) the last by ``failed_at`` stays, in whatever order they arrive."""
-        self._upsert(FAILURES, [asdict(failure)], newer="failed_at")
-
-    def failures(self, pipeline: str) -> list[Failure]:
-        """The open failures, whose upper the collection's newest generation does not reach, ordered by collection and lower."""
-        other = PUBLICATIONS.alias()
-        same = and_(other.c.pipeline == _F.pipeline, other.c.collection == _F.collection)
-        generation = select(func.max(other.c.generation)).where(same).correlate(FAILURES).scalar_subquery()
-        at_newest = and_(_P.pipeline == _F.pipeline, _P.collection == _F.collection, _P.generation == generation)
-        covered = exists().where(at_newest, _P.upper >= _F.upper)
-        found = self._ask(select(FAILURES).where(_F.pipeline == pipeline, ~covered))
-        return sorted((Failure(*row) for row in found), key=lambda f: (f.collection, f.lower))
-
     def forget(self, pipeline: str) -> None:
-        """Drop a pipeline's publications, to rebuild them from the logs. Failures stay: no log has them."""
+        """Drop a pipeline's publications, to rebuild them from the logs."""
         with self._transaction(writing=True) as connection:
             connection.execute(delete(PUBLICATIONS).where(_P.pipeline == pipeline))
 
@@ -101,11 +85,19 @@ class Ledger:
         with self._transaction(writing=False) as connection:
             return connection.execute(query).all()
 
-    def _upsert(self, table: Table, rows: list[dict[str, Any]], newer: str | None = None) -> None:
-        """Insert rows, or replace those with the same key, unless the one there is newer by the column ``newer``."""
-        insert: Any = _INSERT[self._url.get_backend_name()](table)
+    def _upsert(self, table: Table, rows: list[dict[str, Any]]) -> None:
+        """Insert rows, or replace those with the same key."""
+        insert: Any = self._insert(table)
         replaced: Mapping[str, Any] = {c.name: insert.excluded[c.name] for c in table.columns if not c.primary_key}
-        unless = None if newer is None else table.c[newer] <= insert.excluded[newer]
         keys = [c.name for c in table.primary_key]
         with self._transaction(writing=True) as connection:
-            connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=replaced, where=unless), rows)
+            connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=replaced), rows)
+
+    def _insert(self, table: Table) -> Any:
+        if self._url.get_backend_name() == "sqlite":
+            from sqlalchemy.dialects import sqlite
+
+            return sqlite.insert(table)
+        from sqlalchemy.dialects import postgresql
+
+        return postgresql.insert(table)

@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
 from firnline.errors import FirnlineError
-from firnline.ledger.entry import Failure
 from firnline.model.declaration import Collection
 from firnline.model.description import Verdict
 from firnline.model.epoch import Epoch
@@ -23,7 +22,7 @@ from firnline.model.graph import Graph
 from firnline.plan.advance import advance as plan_advance
 from firnline.plan.advance import check_inputs, check_target
 from firnline.plan.frontier import Frontier, cut
-from firnline.runtime.index import fail_quietly, sync_quietly
+from firnline.runtime.index import sync_quietly
 from firnline.runtime.project import Declared, Project
 
 if TYPE_CHECKING:
@@ -76,12 +75,7 @@ def advance(project: Project, declared: Declared, session: SparkSession, name: s
         try:
             outcome = _advance_one(project, declared, session, collection, plan.generation, epoch, attempt)
         except FirnlineError as error:
-            now = datetime.now(UTC)
-            message = str(error)
-            fail_quietly(
-                project,
-                Failure(graph.name, name, epoch.lower, epoch.upper, attempt, error.code, message, error.retryable, now),
-            )
+            _note(project, graph, name, epoch, attempt, error)
             raise
         sync_quietly(project, graph, name)
         yield replace(outcome, seconds=time.monotonic() - began)
@@ -119,3 +113,15 @@ def _advance_one(
     if done.verdict is Verdict.TAKEN:
         return Outcome(collection.name, epoch, "kept")
     raise FirnlineError("GENERATION_CHANGED", f"{collection.name!r} moved while its epoch was computed")
+
+
+def _note(project: Project, graph: Graph, name: str, epoch: Epoch, attempt: str, error: FirnlineError) -> None:
+    """Keep a failure where ``status`` finds it, if anything can be written there."""
+    from firnline.tables.failures import Failure
+
+    now = datetime.now(UTC).isoformat()
+    failure = Failure(name, epoch.lower, epoch.upper, attempt, error.code, str(error), error.retryable, now)
+    try:
+        project.failures(graph.name).note(failure)
+    except OSError as reason:
+        _logger.warning("the failure was not noted: %s", reason)

@@ -215,8 +215,8 @@ class Derived:
         for name in names:
             table = self.run.project.log(self.run.declared.graph.name, name).load()
             if table is not None:
-                placement, schema = Placement.of(table), table.schema()
-                by = tuple((of, str(schema.find_field(of).field_type)) for of in placement.partition_by)
+                placement = Placement.of(table)
+                by = tuple((of, table.types[of]) for of in placement.partition_by)
                 found[name] = Placed(by, placement.parts)
         return found
 

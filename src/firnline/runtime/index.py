@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from firnline.errors import FirnlineError
-from firnline.ledger.entry import Failure, Publication
+from firnline.ledger.entry import Publication
 from firnline.model.graph import Graph
 from firnline.model.names import QUARANTINE
 from firnline.runtime.project import Project
@@ -60,11 +60,3 @@ def sync_quietly(project: Project, graph: Graph, *collections: str) -> None:
         if error.code != "LEDGER_UNAVAILABLE":
             raise
         _logger.warning("the ledger was not reached and will catch up later: %s", error)
-
-
-def fail_quietly(project: Project, failure: Failure) -> None:
-    """Note a failed attempt, if the ledger can be reached."""
-    try:
-        project.ledger.fail(failure)
-    except FirnlineError as error:
-        _logger.warning("the failure was not noted: %s", error)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from firnline.model.graph import Graph
 from firnline.model.names import BOOKKEEPING, EPOCH_TIME
+from firnline.runtime.cache import keep, recall
 from firnline.runtime.project import Declared, Project
 
 if TYPE_CHECKING:
@@ -31,19 +32,13 @@ def offline_plans(project: Project, graph: Graph, names: Sequence[str]) -> Mappi
     """The fingerprints of the plans that stages have today; None where it takes Spark to know."""
     inputs = {name for stage in names for name in graph.collection(stage).inputs}
     tables = {name: project.log(graph.name, name).load() for name in sorted(inputs)}
-    schemas = {name: str(table.schema()) for name, table in tables.items() if table is not None}
+    schemas = {name: table.types for name, table in tables.items() if table is not None}
     state = hashlib.sha256(repr((project.state(), schemas, sorted(names))).encode()).hexdigest()[:16]
-    cache = project.settings.work / "plans" / f"{graph.name}-{state}.json"
-    if not cache.is_file():
-        found = _asked(project, graph.name, names)
-        cache.parent.mkdir(parents=True, exist_ok=True)
-        for outdated in cache.parent.glob(f"{graph.name}-*.json"):
-            outdated.unlink(missing_ok=True)
-        draft = cache.with_suffix(f".{os.getpid()}")
-        draft.write_text(json.dumps(found))
-        draft.replace(cache)
-        return found
-    plans: dict[str, str | None] = json.loads(cache.read_text())
+    folder = project.settings.work / "plans"
+    plans: dict[str, str | None] | None = recall(folder, graph.name, state)
+    if plans is None:
+        plans = _asked(project, graph.name, names)
+        keep(folder, graph.name, state, plans)
     return plans
 
 
@@ -127,8 +122,6 @@ def _columns(project: Project, pipeline: str, name: str) -> StructType:
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StructType
 
-    table = project.log(pipeline, name).load()
-    if table is None:
-        raise LookupError(f"{name} has no log yet")
+    table = project.catalog.iceberg(pipeline, name)
     found = from_arrow_schema(table.schema().as_arrow(), prefer_timestamp_ntz=True)
     return StructType([field for field in found.fields if field.name not in BOOKKEEPING])

@@ -26,12 +26,14 @@ from firnline.errors import FirnlineError, GraphError, Location
 from firnline.model.declaration import Collection, Function, Pipeline
 from firnline.model.graph import Graph, check
 from firnline.model.names import is_name
+from firnline.runtime.cache import keep, recall
 from firnline.settings import Settings
 
 if TYPE_CHECKING:
     from firnline.ledger import Ledger
     from firnline.tables.catalog import Catalog
     from firnline.tables.control import Control
+    from firnline.tables.failures import Failures
     from firnline.tables.log import Log
 
 PIPELINES = Path("include", "pipelines")
@@ -79,6 +81,12 @@ class Project:
 
         return Log(self.catalog, pipeline, collection)
 
+    def failures(self, pipeline: str) -> Failures:
+        """The failed attempts of a pipeline."""
+        from firnline.tables.failures import Failures
+
+        return Failures(self.catalog, pipeline)
+
     def control(self, pipeline: str) -> Control:
         """The control table of a pipeline."""
         from firnline.tables.control import Control
@@ -93,21 +101,13 @@ class Project:
     def graph(self, name: str) -> Graph:
         """A pipeline's graph, without importing its module into this process."""
         self._path(name)
-        cache = self.settings.work / "graphs" / f"{name}-{self.state()}.json"
-        if cache.is_file():
-            return Graph.of_json(json.loads(cache.read_text()))
-        document = self._compile(name)
-        cache.parent.mkdir(parents=True, exist_ok=True)
-        for outdated in cache.parent.glob(f"{name}-*.json"):
-            outdated.unlink(missing_ok=True)
-        draft = cache.with_suffix(f".{os.getpid()}")
-        draft.write_text(json.dumps(document))
-        draft.replace(cache)
+        document = recall(self._graphs, name, self.state()) or self._compile(name)
         return Graph.of_json(document)
 
     def declared(self, name: str) -> Declared:
         """A pipeline with its functions; imports its module, and PySpark with it."""
         self._path(name)
+        state = self.state()
         pipeline = self._import(name)
         from firnline.model.fingerprint import fingerprint
 
@@ -118,7 +118,12 @@ class Project:
         }
         module = sys.modules[_module(name)]
         graph = replace(check(pipeline, fingerprints), doc=inspect.getdoc(module) or "")
+        keep(self._graphs, name, state, graph.as_json())
         return Declared(graph, {collection.name: function for collection, function in pipeline.declared}, root)
+
+    @property
+    def _graphs(self) -> Path:
+        return self.settings.work / "graphs"
 
     def _path(self, name: str) -> Path:
         path = self.settings.root / PIPELINES / f"{name}.py"

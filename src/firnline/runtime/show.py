@@ -92,10 +92,13 @@ def _table(project: Project, graph: Graph, collection: str, upto: int) -> Any:
     table = project.log(graph.name, collection).load()
     if table is None and collection == source:
         raise FirnlineError("NO_SUCH_COLLECTION", f"{graph.name}.{collection} has no log yet")
-    if table is not None and upto < head_of(table).description.since:
-        since = graph.schedule.label(head_of(table).description.since)
-        raise FirnlineError("EPOCH_COMPACTED", f"{graph.name}.{collection} keeps single epochs only since {since}")
-    return table
+    if table is None:
+        return None
+    since = head_of(table).description.since
+    if upto < since:
+        label = graph.schedule.label(since)
+        raise FirnlineError("EPOCH_COMPACTED", f"{graph.name}.{collection} keeps single epochs only since {label}")
+    return project.catalog.iceberg(graph.name, collection)
 
 
 def _order(graph: Graph, collection: str) -> Sequence[str]:

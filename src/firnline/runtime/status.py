@@ -12,7 +12,6 @@ from firnline.model.fingerprint import Fingerprint
 from firnline.model.graph import Graph
 from firnline.model.names import QUARANTINE
 from firnline.plan.advance import advance
-from firnline.runtime.index import sync_quietly
 from firnline.runtime.project import Project
 
 
@@ -72,11 +71,10 @@ def due(project: Project, graph: Graph) -> int:
 
 def status(project: Project, graph: Graph) -> PipelineStatus:
     """The status of a pipeline."""
-    sync_quietly(project, graph)
     schedule = graph.schedule
     heads = _heads(project, graph)
     due = horizon(schedule, [head for head, _ in heads.values()])
-    failures = _failures(project, graph)
+    failures = _failures(project, graph, heads)
     there = project.catalog.names(graph.name)
     codes = _codes(project, graph, heads)
     lines = []
@@ -147,15 +145,10 @@ def _codes(project: Project, graph: Graph, heads: Heads) -> dict[str, str]:
     return codes
 
 
-def _failures(project: Project, graph: Graph) -> dict[str, tuple[str, ...]]:
-    from firnline.errors import FirnlineError
-
-    try:
-        found = project.ledger.failures(graph.name)
-    except FirnlineError:
-        return {}
+def _failures(project: Project, graph: Graph, heads: Heads) -> dict[str, tuple[str, ...]]:
+    uppers = {name: head.upper for name, (head, _) in heads.items() if head is not None}
     grouped: dict[str, tuple[str, ...]] = {}
-    for failure in found:
+    for failure in project.failures(graph.name).open(uppers):
         line = f"{graph.schedule.label(failure.lower)}: {failure.message}"
         grouped[failure.collection] = (*grouped.get(failure.collection, ()), line)
     return grouped

@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyiceberg.table import Table
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -26,7 +25,8 @@ from firnline.model.epoch import Epoch
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import BOOKKEEPING
 from firnline.runtime.evaluation import difference_of
-from firnline.tables.log import Head, Log, field_ids, head_of
+from firnline.tables.log import Head, Log, head_of
+from firnline.tables.metadata import Metadata
 from firnline.tables.sidecar import Input, Sidecar
 
 PARTITION_BY = "firnline.partition-by"
@@ -43,7 +43,7 @@ class Placement:
     is_keyed: bool = False
 
     @classmethod
-    def of(cls, table: Table) -> Placement:
+    def of(cls, table: Metadata) -> Placement:
         """Where the rows of a log went, as it was created."""
         return cls(partition_by=tuple(json.loads(table.properties[PARTITION_BY])), parts=int(table.properties[PARTS]))
 
@@ -95,7 +95,7 @@ class Destination:
         if complaint:
             table = log.recreate(to_arrow_schema(found), placement.keys, start, placement.as_properties())
             stored = _stored(session, name)
-        return cls(session, log, name, head_of(table), tuple(staging.columns_of(stored, field_ids(table))), placement)
+        return cls(session, log, name, head_of(table), tuple(staging.columns_of(stored, table.columns)), placement)
 
     @property
     def names(self) -> list[str]:
@@ -114,7 +114,7 @@ class Destination:
         frame = frame_of(self.session, delta)
         rows = staging.placed(frame, self.columns, placement.partition_by, placement.parts, epoch.lower)
         staging.stage(self.session, rows, self.table, attempt, is_small=is_small)
-        snapshot = self.log.staged(attempt).snapshot_id
+        snapshot = self.log.staged(attempt)
         try:
             digests = staging.digests(self.session, self.table, snapshot, epoch.lower, self.columns, is_small=is_small)
             if placement.is_keyed and digests and not is_proven:

@@ -1,58 +1,152 @@
-"""The Iceberg catalog, shared with Spark: one SQL database, one namespace per pipeline, one table per collection."""
+"""The Iceberg catalog, shared with Spark: one SQL database, one namespace per pipeline, one table per collection.
+
+Where a table's metadata is, is asked of the database; what it says is read as JSON. All that writes, or reads rows, goes through
+PyIceberg, which is imported then. A commit is tried once, onto the very version that was looked at: PyIceberg would retry and
+re-parent it blindly, so that two publishers that both looked first would both commit. Whoever calls must look again after any
+failure, because everything but a definite conflict leaves the outcome unknown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import gzip
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pyiceberg.catalog.sql import IcebergTables, SqlCatalog
-from pyiceberg.exceptions import NamespaceAlreadyExistsError
-from pyiceberg.table import Table
-from sqlalchemy import delete
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
+import fsspec
 
 from firnline.errors import FirnlineError
+from firnline.model.names import DIFF, EPOCH, PART
+from firnline.tables.database import Database, reachable
+from firnline.tables.metadata import Metadata
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyiceberg.catalog.sql import SqlCatalog
+    from pyiceberg.manifest import DataFile
+    from pyiceberg.schema import Schema
+    from pyiceberg.table import Table
 
 NAME = "lake"
-_BUSY_SECONDS = 30
+_TABLES = "iceberg_tables"
+_OURS = f"FROM {_TABLES} WHERE catalog_name = '{NAME}' AND table_namespace = :space"
+_RETRIES = "commit.retry.num-retries"
 
 
 class Catalog:
     """A lazily opened SQL catalog; ``uri`` is SQLAlchemy's."""
 
     def __init__(self, uri: str, warehouse: str) -> None:
+        self._database = Database(uri)
+        self.warehouse = warehouse.rstrip("/")
+
+    def table(self, pipeline: str, name: str) -> Metadata | None:
+        """A table as the catalog has it now, or nothing before it is created."""
+        found = self._database.ask(_TABLES, f"SELECT metadata_location {_OURS} AND table_name = :name", space=pipeline, name=name)
+        if not found:
+            return None
+        ((version,),) = found
         try:
-            self._uri = make_url(uri)
-        except ArgumentError:
-            raise FirnlineError("BAD_SETTING", "catalog_uri is no URI of a database") from None
-        self._warehouse = warehouse
+            with fsspec.open(version, "rb") as file:
+                content = file.read()
+        except OSError as error:
+            raise FirnlineError("LOG_UNREADABLE", f"{pipeline}.{name}: {error}") from error
+        if version.endswith(".gz.metadata.json"):
+            content = gzip.decompress(content)
+        return Metadata.of_json(pipeline, name, version, content)
+
+    def names(self, pipeline: str) -> set[str]:
+        """The tables of a pipeline."""
+        return {name for (name,) in self._database.ask(_TABLES, f"SELECT table_name {_OURS}", space=pipeline)}
+
+    def create(self, pipeline: str, name: str, schema: Schema, keys: Sequence[str], properties: Mapping[str, str]) -> Metadata:
+        """Create a table, cut by ``_part`` if it has one, unless it is there; two creators at once agree on one."""
+        from pyiceberg.exceptions import TableAlreadyExistsError
+        from pyiceberg.partitioning import PartitionField, PartitionSpec
+        from pyiceberg.table.sorting import SortField, SortOrder
+        from pyiceberg.transforms import IdentityTransform
+
+        ids = {field.name: field.field_id for field in schema.fields}
+        parts = (PartitionField(ids[PART], 1000, IdentityTransform(), PART),) if PART in ids else ()
+        order = SortOrder(*(SortField(ids[key], transform=IdentityTransform()) for key in keys))
+        self._ensure_namespace(pipeline)
+        with reachable(), suppress(TableAlreadyExistsError):
+            self.sql.create_table(
+                (pipeline, name), schema, partition_spec=PartitionSpec(*parts), sort_order=order, properties=dict(properties)
+            )
+        found = self.table(pipeline, name)
+        assert found is not None, "a table that is created stays"
+        return found
+
+    def forget(self, table: Metadata) -> bool:
+        """Take a table out of the catalog, files untouched, if it is still exactly as it was looked at; whether it was."""
+        unchanged = "table_name = :name AND metadata_location = :version"
+        done = self._database.change(
+            f"DELETE {_OURS} AND {unchanged}", space=table.pipeline, name=table.name, version=table.version
+        )
+        return done == 1
+
+    def commit(self, table: Metadata, summary: Mapping[str, str], staged: Sequence[int] = ()) -> None:
+        """Append the files of staged snapshots, and drop these, in one transaction that knows no retry."""
+        from pyiceberg.table.update.snapshot import ExpireSnapshots
+
+        loaded = self._loaded(table)
+        files = [file for snapshot in staged for file in _files(loaded, snapshot)]
+        with loaded.transaction() as transaction:
+            with transaction.update_snapshot(snapshot_properties=dict(summary)).fast_append() as append:
+                for file in files:
+                    append.append_data_file(file)
+            if staged:
+                ExpireSnapshots(transaction).by_ids(list(staged)).commit()
+
+    def drop(self, table: Metadata, staged: Sequence[int]) -> None:
+        """Drop staged snapshots, leaving the main line as it is, in one transaction that knows no retry."""
+        from pyiceberg.table.update.snapshot import ExpireSnapshots
+
+        with self._loaded(table).transaction() as transaction:
+            ExpireSnapshots(transaction).by_ids(list(staged)).commit()
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write a small file."""
+        filesystem, inner = fsspec.url_to_fs(path)
+        filesystem.makedirs(filesystem._parent(inner), exist_ok=True)
+        filesystem.pipe_file(inner, content)
+
+    def read(self, path: str) -> bytes:
+        """Read a small file."""
+        filesystem, inner = fsspec.url_to_fs(path)
+        content: bytes = filesystem.cat_file(inner)
+        return content
+
+    def read_all(self, folder: str) -> dict[str, bytes]:
+        """The small files below a folder, by path; none if it is not there."""
+        filesystem, inner = fsspec.url_to_fs(folder)
+        paths = filesystem.find(inner)
+        return dict(filesystem.cat(paths)) if paths else {}
+
+    def iceberg(self, pipeline: str, name: str) -> Table:
+        """A table as PyIceberg knows it."""
+        with reachable():
+            return self.sql.load_table((pipeline, name))
 
     @cached_property
     def sql(self) -> SqlCatalog:
         """PyIceberg's catalog, its tables created on first use."""
-        url = self._uri
-        if url.get_backend_name() == "sqlite":
-            try:
-                Path(str(url.database)).parent.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise FirnlineError("BAD_SETTING", f"the catalog's folder cannot be made: {error}") from error
-            url = url.update_query_dict({"timeout": str(_BUSY_SECONDS)})
+        from pyiceberg.catalog.sql import SqlCatalog
+
         with reachable():
             return SqlCatalog(
                 NAME,
-                uri=url.render_as_string(hide_password=False),
-                warehouse=self._warehouse,
-                **{
-                    "py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO"
-                },  # the default imports pandas, a second more for each command
+                uri=self._database.url.render_as_string(hide_password=False),
+                warehouse=self.warehouse,
+                **{"py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO"},  # the default imports pandas, a second more
             )
 
-    def ensure_namespace(self, pipeline: str) -> None:
-        """Create the pipeline's namespace unless it is there."""
+    def _ensure_namespace(self, pipeline: str) -> None:
+        from pyiceberg.exceptions import NamespaceAlreadyExistsError
+        from sqlalchemy.exc import IntegrityError
+
         with reachable():
             if not self.sql.namespace_exists((pipeline,)):
                 try:
@@ -60,28 +154,29 @@ class Catalog:
                 except (NamespaceAlreadyExistsError, IntegrityError):
                     return  # somebody else was faster
 
-    def forget(self, table: Table) -> bool:
-        """Take a table out of the catalog, files untouched, if it is still exactly as it was loaded; whether it was."""
-        pipeline, name = table.name()
-        ours = (IcebergTables.catalog_name == NAME, IcebergTables.table_namespace == pipeline, IcebergTables.table_name == name)
-        unchanged = IcebergTables.metadata_location == table.metadata_location
-        with reachable(), self.sql.engine.begin() as connection:
-            return connection.execute(delete(IcebergTables).where(*ours, unchanged)).rowcount == 1
-
-    def names(self, pipeline: str) -> set[str]:
-        """The tables of a pipeline."""
-        with reachable():
-            if not self.sql.namespace_exists((pipeline,)):
-                return set()
-            return {identifier[-1] for identifier in self.sql.list_tables((pipeline,))}
+    def _loaded(self, table: Metadata) -> Table:
+        """The table for one attempt at a commit: none if it moved since it was looked at."""
+        loaded = self.iceberg(table.pipeline, table.name)
+        if loaded.metadata_location != table.version:
+            raise FirnlineError("COMMIT_CONTENDED", f"{table.pipeline}.{table.name} moved meanwhile")
+        loaded.metadata.properties[_RETRIES] = "0"  # in memory only: the commit itself starts from the catalog's own copy
+        return loaded
 
 
-@contextmanager
-def reachable() -> Iterator[None]:
-    """Turn a database's refusal into a coded error."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise FirnlineError("PREREQUISITE", f"the catalog's database needs the Python package {error.name!r}") from error
-    except (OperationalError, DatabaseError, PoolTimeout) as error:
-        raise FirnlineError("CATALOG_UNAVAILABLE", f"the catalog did not answer: {error.args[0]}") from error
+def schema_of(columns: pa.Schema) -> Schema:
+    """The schema of a log: the user's columns, then ours; ids given in this order."""
+    import pyarrow as pa
+    from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids
+    from pyiceberg.schema import assign_fresh_schema_ids
+
+    ours = [pa.field(EPOCH, pa.int64()), pa.field(DIFF, pa.int64()), pa.field(PART, pa.int32())]
+    return assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(pa.schema([*columns, *ours])))
+
+
+def _files(table: Table, snapshot_id: int) -> Iterator[DataFile]:
+    snapshot = table.snapshot_by_id(snapshot_id)
+    assert snapshot is not None, "whoever commits looked at it"
+    for manifest in snapshot.manifests(table.io):
+        if manifest.added_snapshot_id == snapshot_id:
+            for entry in manifest.fetch_manifest_entry(table.io):
+                yield entry.data_file

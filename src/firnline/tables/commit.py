@@ -1,25 +1,19 @@
-"""One attempt at one commit.
+"""Looking again until the outcome of a commit is known.
 
-PyIceberg retries a failed commit and re-parents it blindly, so that two publishers that both looked first would both commit. Here
-a commit is tried once, onto the very head that was looked at; whoever calls must reload and look again after any failure, because
-everything but a definite conflict leaves the outcome unknown.
+Everything but a definite conflict leaves the outcome of a commit unknown; only the catalog's present state tells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
-from pyiceberg.manifest import DataFile
-from pyiceberg.table import Table
-from pyiceberg.table.update.snapshot import ExpireSnapshots
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_random_exponential
 
 from firnline.errors import FirnlineError
 
 T = TypeVar("T")
 
-_RETRIES = "commit.retry.num-retries"
 _PATIENCE_SECONDS = 60
 
 
@@ -36,26 +30,3 @@ def until_known(what: str, attempt: Callable[[], T | None]) -> T:
         raise FirnlineError("COMMIT_CONTENDED", f"{what} could not be committed in {_PATIENCE_SECONDS} s") from None
     assert outcome is not None
     return outcome
-
-
-def commit_once(table: Table, files: Sequence[DataFile], drop: Sequence[int], summary: Mapping[str, str]) -> int:
-    """Append files and drop staged snapshots in one transaction; the new snapshot's id.
-
-    The table must be freshly loaded: its current snapshot is the one the commit is bound to.
-    """
-    table.metadata.properties[_RETRIES] = "0"  # in memory only: the commit itself starts from the catalog's own copy
-    with table.transaction() as transaction:
-        with transaction.update_snapshot(snapshot_properties=dict(summary)).fast_append() as append:
-            for file in files:
-                append.append_data_file(file)
-            snapshot = append.snapshot_id
-        if drop:
-            ExpireSnapshots(transaction).by_ids(list(drop)).commit()
-    return snapshot
-
-
-def drop_once(table: Table, drop: Sequence[int]) -> None:
-    """Drop staged snapshots, leaving the main line as it is."""
-    table.metadata.properties[_RETRIES] = "0"
-    with table.transaction() as transaction:
-        ExpireSnapshots(transaction).by_ids(list(drop)).commit()

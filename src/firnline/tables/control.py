@@ -8,14 +8,10 @@ from __future__ import annotations
 import json
 import logging
 
-from pyiceberg.exceptions import NoSuchTableError, TableAlreadyExistsError
-from pyiceberg.schema import Schema
-from pyiceberg.table import Table
-from pyiceberg.types import NestedField, StringType
-
 from firnline.plan.frontier import Frontier, is_progress
-from firnline.tables.catalog import Catalog, reachable
-from firnline.tables.commit import commit_once, until_known
+from firnline.tables.catalog import Catalog
+from firnline.tables.commit import until_known
+from firnline.tables.metadata import Metadata
 
 TABLE = "_frontier"
 FRONTIER = "firnline.frontier"
@@ -31,11 +27,8 @@ class Control:
 
     def frontier(self) -> Frontier | None:
         """The present frontier; None before the first complete epoch."""
-        with reachable():
-            try:
-                return _read(self._catalog.sql.load_table((self.pipeline, TABLE)))
-            except NoSuchTableError:
-                return None
+        table = self._catalog.table(self.pipeline, TABLE)
+        return None if table is None else _read(table)
 
     def advance(self, frontier: Frontier) -> Frontier:
         """Move the frontier, unless it is already there or beyond; what it is afterwards."""
@@ -47,7 +40,7 @@ class Control:
                 return present
             try:
                 document = {"upper": frontier.upper, "generations": dict(frontier.generations)}
-                commit_once(table, [], [], {FRONTIER: json.dumps(document)})
+                self._catalog.commit(table, {FRONTIER: json.dumps(document)})
             except Exception as error:
                 _logger.info("the frontier of %s is uncertain, looking again: %s", self.pipeline, error)
                 return None
@@ -55,23 +48,19 @@ class Control:
 
         return until_known(f"the frontier of {self.pipeline}", attempt_once)
 
-    def _table(self) -> Table:
-        self._catalog.ensure_namespace(self.pipeline)
-        identifier = (self.pipeline, TABLE)
-        with reachable():
-            try:
-                return self._catalog.sql.load_table(identifier)
-            except NoSuchTableError:
-                schema = Schema(NestedField(1, "entry", StringType()))
-                try:
-                    return self._catalog.sql.create_table(identifier, schema, properties={"gc.enabled": "false"})
-                except TableAlreadyExistsError:
-                    return self._catalog.sql.load_table(identifier)
+    def _table(self) -> Metadata:
+        return self._catalog.table(self.pipeline, TABLE) or self._create()
+
+    def _create(self) -> Metadata:
+        from pyiceberg.schema import Schema
+        from pyiceberg.types import NestedField, StringType
+
+        schema = Schema(NestedField(1, "entry", StringType()))
+        return self._catalog.create(self.pipeline, TABLE, schema, (), {"gc.enabled": "false"})
 
 
-def _read(table: Table) -> Frontier | None:
-    snapshot = table.current_snapshot()
-    if snapshot is None or snapshot.summary is None:
+def _read(table: Metadata) -> Frontier | None:
+    if table.head is None:
         return None
-    data = json.loads(snapshot.summary.additional_properties[FRONTIER])
+    data = json.loads(table.head.summary[FRONTIER])
     return Frontier(data["upper"], data["generations"])

@@ -13,21 +13,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pyiceberg.exceptions import NoSuchTableError, TableAlreadyExistsError
-from pyiceberg.manifest import DataFile
-from pyiceberg.partitioning import PartitionField, PartitionSpec
-from pyiceberg.schema import Schema, assign_fresh_schema_ids
-from pyiceberg.table import Table
-from pyiceberg.table.snapshots import Snapshot, ancestors_of
-from pyiceberg.table.sorting import SortField, SortOrder
-from pyiceberg.transforms import IdentityTransform
-
 from firnline.errors import FirnlineError
 from firnline.model.description import Description, Verdict
 from firnline.model.fingerprint import Fingerprint
-from firnline.model.names import DIFF, EPOCH, PART
-from firnline.tables.catalog import Catalog, reachable
-from firnline.tables.commit import commit_once, drop_once, until_known
+from firnline.tables.catalog import Catalog, schema_of
+from firnline.tables.commit import until_known
+from firnline.tables.metadata import Metadata, Snapshot
 from firnline.tables.sidecar import Sidecar
 
 if TYPE_CHECKING:
@@ -87,40 +78,19 @@ class Log:
         self.pipeline = pipeline
         self.collection = collection
 
-    def load(self) -> Table | None:
+    def load(self) -> Metadata | None:
         """The table as the catalog has it now, or nothing before the first publish."""
-        with reachable():
-            try:
-                return self._catalog.sql.load_table((self.pipeline, self.collection))
-            except NoSuchTableError:
-                return None
-            except OSError as error:
-                raise FirnlineError("LOG_UNREADABLE", f"{self.pipeline}.{self.collection}: {error}") from error
+        return self._catalog.table(self.pipeline, self.collection)
 
-    def create(self, columns: pa.Schema, keys: tuple[str, ...], start: int, properties: Mapping[str, str]) -> Table:
+    def create(self, columns: pa.Schema, keys: tuple[str, ...], start: int, properties: Mapping[str, str]) -> Metadata:
         """Create the table unless it is there; two creators at once agree on one."""
-        self._catalog.ensure_namespace(self.pipeline)
-        schema = _schema(columns)
-        with reachable():
-            try:
-                return self._catalog.sql.create_table(
-                    (self.pipeline, self.collection),
-                    schema=schema,
-                    partition_spec=PartitionSpec(
-                        PartitionField(schema.find_field(PART).field_id, 1000, IdentityTransform(), PART)
-                    ),
-                    sort_order=SortOrder(
-                        *(SortField(schema.find_field(key).field_id, transform=IdentityTransform()) for key in keys)
-                    ),
-                    properties={**_PROPERTIES, START: str(start), **properties},
-                )
-            except TableAlreadyExistsError:
-                return self._loaded()
+        created = {**_PROPERTIES, START: str(start), **properties}
+        return self._catalog.create(self.pipeline, self.collection, schema_of(columns), keys, created)
 
-    def recreate(self, columns: pa.Schema, keys: tuple[str, ...], start: int, properties: Mapping[str, str]) -> Table:
+    def recreate(self, columns: pa.Schema, keys: tuple[str, ...], start: int, properties: Mapping[str, str]) -> Metadata:
         """Create the table anew while it has never held an epoch; whoever staged something in the old one finds it gone."""
         table = self._loaded()
-        if table.current_snapshot() is not None or not self._catalog.forget(table):
+        if table.current is not None or not self._catalog.forget(table):
             raise FirnlineError("GENERATION_CHANGED", f"somebody else published {self.pipeline}.{self.collection} first")
         return self.create(columns, keys, start, properties)
 
@@ -134,24 +104,27 @@ class Log:
         table = self.load()
         if table is None:
             return
-        for snapshot in _main_line(table):
-            entry = _entry(snapshot)
+        for snapshot in _generation(table):
+            entry = _entry(table, snapshot)
             if after is not None and entry.description.upper <= after:
                 return
             yield entry
 
+    def sidecar(self, entry: Entry) -> Sidecar:
+        """What was written down about a published snapshot."""
+        return Sidecar.of_json(self._catalog.read(entry.sidecar))
+
     def stored_bytes(self) -> int | None:
         """The bytes of all data files of the head; None before the first publish."""
         table = self.load()
-        snapshot = table.current_snapshot() if table is not None else None
-        total = _property(snapshot, "total-files-size") if snapshot is not None else None
+        total = table.head.summary.get("total-files-size") if table is not None and table.head is not None else None
         return None if total is None else int(total)
 
-    def staged(self, attempt: str) -> Snapshot:
+    def staged(self, attempt: str) -> int:
         """The snapshot that an attempt staged."""
-        for snapshot in self._loaded().snapshots():
-            if _property(snapshot, ATTEMPT) == attempt and _property(snapshot, SIDECAR) is None:
-                return snapshot
+        for snapshot in self._loaded().snapshots.values():
+            if snapshot.summary.get(ATTEMPT) == attempt and SIDECAR not in snapshot.summary:
+                return snapshot.id
         raise FirnlineError("GENERATION_CHANGED", f"what was staged for {self.pipeline}.{self.collection} is gone")
 
     def publish(self, generation: int, sidecar: Sidecar, staged: int | None) -> Verdict:
@@ -166,24 +139,23 @@ class Log:
         def attempt_once() -> Verdict | None:
             nonlocal path
             table = self._loaded()
-            if any(_property(snapshot, ATTEMPT) == sidecar.attempt for snapshot in _main_line(table)):
+            if any(snapshot.summary.get(ATTEMPT) == sidecar.attempt for snapshot in _generation(table)):
                 return Verdict.FREE
             head = head_of(table)
             verdict = head.description.judge(generation, sidecar.lower, sidecar.upper)
-            drop = [staged] if staged is not None and table.snapshot_by_id(staged) is not None else []
-            if verdict is Verdict.FREE and staged is not None and not drop:
+            ours = [staged] if staged is not None and staged in table.snapshots else []
+            if verdict is Verdict.FREE and staged is not None and not ours:
                 return Verdict.MOVED
             try:
                 if verdict is not Verdict.FREE:
-                    if drop:
-                        drop_once(table, drop)
+                    if ours:
+                        self._catalog.drop(table, ours)
                     return verdict
                 if path is None:
-                    path = f"{table.location()}/firnline/{sidecar.attempt}.json"
-                    sidecar.write(table.io, path)
-                files = [] if staged is None else list(_files(table, staged))
+                    path = f"{table.location}/firnline/{sidecar.attempt}.json"
+                    self._catalog.write(path, sidecar.as_json())
                 description = head.description.advanced(sidecar.upper)
-                commit_once(table, files, drop, {**description.as_properties(), **_summary(sidecar, path)})
+                self._catalog.commit(table, {**description.as_properties(), **_summary(sidecar, path)}, ours)
                 return Verdict.FREE
             except Exception as error:
                 _logger.info("commit to %s.%s is uncertain, looking again: %s", self.pipeline, self.collection, error)
@@ -194,75 +166,50 @@ class Log:
     def discard(self, staged: int) -> None:
         """Forget a staged snapshot of our own after a failure; leaving it behind would be harmless, only untidy."""
         table = self.load()
-        if table is not None and table.snapshot_by_id(staged) is not None:
+        if table is not None and staged in table.snapshots:
             try:
-                drop_once(table, [staged])
+                self._catalog.drop(table, [staged])
             except Exception as error:
                 _logger.info("staging of %s.%s was left behind: %s", self.pipeline, self.collection, error)
 
-    def _loaded(self) -> Table:
+    def _loaded(self) -> Metadata:
         table = self.load()
         if table is None:
             raise FirnlineError("NO_SUCH_COLLECTION", f"{self.pipeline}.{self.collection} has no log yet")
         return table
 
 
-def head_of(table: Table) -> Head:
+def head_of(table: Metadata) -> Head:
     """The head of a loaded table."""
-    snapshot = table.current_snapshot()
+    snapshot = table.head
     if snapshot is None:
         start = int(table.properties[START])
         return Head(Description(0, start, start), None, None)
-    return Head(_described(snapshot), snapshot.snapshot_id, _fingerprint(snapshot))
+    return Head(_described(table, snapshot), snapshot.id, _fingerprint(snapshot))
 
 
-def field_ids(table: Table) -> dict[str, int]:
-    """Iceberg's ids of a table's columns, by name."""
-    return {field.name: field.field_id for field in table.schema().fields}
-
-
-def _schema(columns: pa.Schema) -> Schema:
-    """The log's schema: the user's columns, then ours; ids given in this order."""
-    import pyarrow as pa  # late, as is what imports pandas: ``status`` needs neither
-    from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids
-
-    ours = [pa.field(EPOCH, pa.int64()), pa.field(DIFF, pa.int64()), pa.field(PART, pa.int32())]
-    return assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(pa.schema([*columns, *ours])))
-
-
-def _main_line(table: Table) -> Iterator[Snapshot]:
+def _generation(table: Metadata) -> Iterator[Snapshot]:
     """The published snapshots of the head's generation, newest first."""
-    current = table.current_snapshot()
-    if current is None:
-        return
-    generation = _described(current).generation
-    for snapshot in ancestors_of(current, table.metadata):
-        if _described(snapshot).generation != generation:
+    generation = None
+    for snapshot in table.main_line():
+        found = _described(table, snapshot).generation
+        if generation is not None and found != generation:
             return
+        generation = found
         yield snapshot
 
 
-def _described(snapshot: Snapshot) -> Description:
-    assert snapshot.summary is not None
-    return Description.of_properties(snapshot.summary.additional_properties)
-
-
-def _property(snapshot: Snapshot, key: str) -> str | None:
-    return None if snapshot.summary is None else snapshot.summary.additional_properties.get(key)
+def _described(table: Metadata, snapshot: Snapshot) -> Description:
+    try:
+        return Description.of_properties(snapshot.summary)
+    except KeyError:
+        what = f"snapshot {snapshot.id} ({snapshot.summary.get('operation')}) of {table.pipeline}.{table.name} is not Firnline's"
+        raise FirnlineError("FOREIGN_SNAPSHOT", what) from None
 
 
 def _fingerprint(snapshot: Snapshot) -> Fingerprint | None:
-    code = _property(snapshot, FINGERPRINT)
-    return None if code is None else Fingerprint(code, _property(snapshot, PLAN))
-
-
-def _files(table: Table, snapshot_id: int) -> Iterator[DataFile]:
-    snapshot = table.snapshot_by_id(snapshot_id)
-    assert snapshot is not None
-    for manifest in snapshot.manifests(table.io):
-        if manifest.added_snapshot_id == snapshot_id:
-            for entry in manifest.fetch_manifest_entry(table.io):
-                yield entry.data_file
+    code = snapshot.summary.get(FINGERPRINT)
+    return None if code is None else Fingerprint(code, snapshot.summary.get(PLAN))
 
 
 def _summary(sidecar: Sidecar, path: str) -> dict[str, str]:
@@ -279,12 +226,11 @@ def _summary(sidecar: Sidecar, path: str) -> dict[str, str]:
     }
 
 
-def _entry(snapshot: Snapshot) -> Entry:
-    assert snapshot.summary is not None
-    properties = snapshot.summary.additional_properties
+def _entry(table: Metadata, snapshot: Snapshot) -> Entry:
+    properties = snapshot.summary
     return Entry(
-        snapshot=snapshot.snapshot_id,
-        description=Description.of_properties(properties),
+        snapshot=snapshot.id,
+        description=_described(table, snapshot),
         lower=int(properties[LOWER]),
         rows=int(properties[ROWS]),
         weight=int(properties[WEIGHT]),

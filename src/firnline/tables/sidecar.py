@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from pyiceberg.io import FileIO
-
 from firnline.model.digest import Digest
 from firnline.model.fingerprint import Fingerprint
 
@@ -45,8 +43,8 @@ class Sidecar:
         """The digest of the whole snapshot."""
         return sum(self.digests.values(), Digest())
 
-    def write(self, io: FileIO, path: str) -> None:
-        """Write to a path of its own; an attempt's sidecar is never changed afterwards."""
+    def as_json(self) -> bytes:
+        """The file's content; an attempt writes its sidecar to a path of its own, and never changes it afterwards."""
         digests = [{"epoch": epoch, "part": part, **asdict(digest)} for (epoch, part), digest in self.digests.items()]
         inputs = {name: asdict(entry) for name, entry in self.inputs.items()}
         document = {
@@ -61,14 +59,12 @@ class Sidecar:
             "digests": digests,
             "seconds": round(self.seconds, 3),
         }
-        with io.new_output(path).create(overwrite=True) as out:
-            out.write(json.dumps(document).encode())
+        return json.dumps(document).encode()
 
     @classmethod
-    def read(cls, io: FileIO, path: str) -> Sidecar:
-        """Read ``write`` back."""
-        with io.new_input(path).open() as source:
-            data: dict[str, Any] = json.loads(source.read())
+    def of_json(cls, content: bytes) -> Sidecar:
+        """Read ``as_json`` back."""
+        data: dict[str, Any] = json.loads(content)
         digests = {
             (entry["epoch"], entry["part"]): Digest(entry["rows"], entry["weight"], entry["first"], entry["second"])
             for entry in data["digests"]
