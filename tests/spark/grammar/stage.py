@@ -387,10 +387,12 @@ class Pivot(Stage):
         return made.toDF(*self.names)
 
     def evaluate(self, inputs: Inputs) -> ZSet:
+        is_list = self.aggregate.kind == "out"  # of which Spark collects the rows of other values too, as nulls
+
         def aggregated(rows: list[Row]) -> Row:
             named = [self.input.row(row) for row in rows]
             chosen = [[row for row in named if row[self.on] == value] for value, _ in self.values]
-            return tuple(self.aggregate.value(each) if each else None for each in chosen)
+            return tuple(self.aggregate.value(each) if each or is_list else None for each in chosen)
 
         return self.input.evaluate(inputs).group(self.input.places(self.keys), aggregated)
 
