@@ -12,36 +12,17 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 from unittest import mock
 
-import sqlglot
 from pyspark.sql import types
 from pyspark.sql.connect import proto
 from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.connect.types import pyspark_types_to_proto_types
-from sqlglot import exp
 
 from firnline.engine.connect_mode import connect_mode
 from firnline.engine.pinned import PINNED
 
 # What Spark has for a setting that nobody set.
 _DEFAULTS = MappingProxyType({"spark.sql.execution.pythonUDF.arrow.enabled": "false"})
-_PLAIN: MappingProxyType[str, types.DataType] = MappingProxyType(
-    {
-        "BOOLEAN": types.BooleanType(),
-        "TINYINT": types.ByteType(),
-        "SMALLINT": types.ShortType(),
-        "INT": types.IntegerType(),
-        "BIGINT": types.LongType(),
-        "FLOAT": types.FloatType(),
-        "DOUBLE": types.DoubleType(),
-        "TEXT": types.StringType(),
-        "BINARY": types.BinaryType(),
-        "DATE": types.DateType(),
-        "TIMESTAMP": types.TimestampType(),
-        "TIMESTAMPTZ": types.TimestampType(),
-        "TIMESTAMPNTZ": types.TimestampNTZType(),
-    }
-)
 
 
 class UnpluggedError(Exception):
@@ -86,8 +67,13 @@ class _Stub:
     def AnalyzePlan(self, request: proto.AnalyzePlanRequest, **_: object) -> proto.AnalyzePlanResponse:  # noqa: N802, gRPC's name
         if request.WhichOneof("analyze") != "ddl_parse":
             raise UnpluggedError("the schema of a DataFrame")
+        from firnline.engine.ddl import UnknownTypeError, of_ddl  # late: sqlglot takes a while to load
+
         response = proto.AnalyzePlanResponse(session_id=request.session_id)
-        response.ddl_parse.parsed.CopyFrom(pyspark_types_to_proto_types(of_ddl(request.ddl_parse.ddl_string)))
+        try:
+            response.ddl_parse.parsed.CopyFrom(pyspark_types_to_proto_types(of_ddl(request.ddl_parse.ddl_string)))
+        except UnknownTypeError as error:
+            raise UnpluggedError(str(error)) from None
         return response
 
     def Config(self, request: proto.ConfigRequest, **_: object) -> proto.ConfigResponse:  # noqa: N802, gRPC's name
@@ -105,33 +91,3 @@ class _Stub:
 
     def __getattr__(self, name: str) -> NoReturn:
         raise UnpluggedError(name)
-
-
-def of_ddl(text: str) -> types.DataType:
-    """The type that DDL says, of a value or, as a struct, of a row."""
-    if "char" in text.lower():  # which has a length
-        raise UnpluggedError(f"the type {text}")
-    try:
-        parsed = sqlglot.parse_one(f"CAST(x AS {text})", read="spark").args["to"]
-    except sqlglot.errors.SqlglotError:
-        try:
-            parsed = sqlglot.parse_one(f"CAST(x AS STRUCT<{text}>)", read="spark").args["to"]
-        except sqlglot.errors.SqlglotError:
-            raise UnpluggedError(f"the type {text}") from None
-    return _of(parsed)
-
-
-def _of(parsed: Any) -> types.DataType:
-    inner = parsed.expressions if isinstance(parsed, exp.DataType) else []
-    match parsed.this.name if isinstance(parsed, exp.DataType) else "":
-        case plain if plain in _PLAIN and not inner:
-            return _PLAIN[plain]
-        case "DECIMAL":
-            return types.DecimalType(*(int(each.name) for each in inner))
-        case "ARRAY" if len(inner) == 1:
-            return types.ArrayType(_of(inner[0]))
-        case "MAP" if len(inner) == 2:
-            return types.MapType(_of(inner[0]), _of(inner[1]))
-        case "STRUCT" if all(isinstance(each, exp.ColumnDef) and not each.args.get("constraints") for each in inner):
-            return types.StructType([types.StructField(each.name, _of(each.args["kind"])) for each in inner])
-    raise UnpluggedError(f"the type {parsed}")

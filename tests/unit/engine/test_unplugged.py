@@ -9,8 +9,9 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql.connect.session import SparkSession
 
+from firnline.engine.ddl import UnknownTypeError, of_ddl
 from firnline.engine.frames import frame_of, relation_of
-from firnline.engine.unplugged import UnpluggedError, known, of_ddl, unplugged
+from firnline.engine.unplugged import UnpluggedError, known, unplugged
 from firnline.incremental.relation import named
 
 
@@ -40,7 +41,7 @@ def test_types_in_ddl(text: str, said: str) -> None:
 
 @pytest.mark.parametrize("text", ["varchar(3)", "a int not null", "interval day", "nothing such"])
 def test_types_that_only_spark_knows(text: str) -> None:
-    with pytest.raises(UnpluggedError):
+    with pytest.raises(UnknownTypeError):
         of_ddl(text)
 
 

@@ -11,9 +11,10 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType
 
+from firnline.engine.ddl import of_ddl
 from firnline.engine.frames import frame_of, relation_of
 from firnline.engine.python_functions import noted
-from firnline.engine.unplugged import UnpluggedError, known, of_ddl, unplugged
+from firnline.engine.unplugged import UnpluggedError, known, unplugged
 from firnline.incremental.binding import Binder
 from firnline.incremental.canonical import Canonical
 from firnline.incremental.pruning import pruned
