@@ -38,7 +38,7 @@ def log(catalog: Catalog) -> Log:
 
 
 def attempt(lower: int, upper: int, name: str) -> Sidecar:
-    inputs = {"pages": Input(generation=0, upper=upper, snapshot=7)}
+    inputs = {"pages": Input(0, upper, 7, 3, "all")}
     return Sidecar(
         "visits", lower, upper, name, Fingerprint("f" * 32, "p" * 32), inputs, {(lower, 0): Digest(2, 0, 3, 2**64 - 1)}, 1.5
     )

@@ -55,7 +55,7 @@ class Derived:
     plan: StagePlan
     destination: Destination
     frame: DataFrame
-    inputs: tuple[str, ...]
+    inputs: Mapping[str, Input]
 
     def staged(self, generation: int) -> Staged | Verdict:
         """The stage's rows, staged; nothing is staged if nothing changes."""
@@ -119,14 +119,9 @@ class Derived:
                 raise FirnlineError("GENERATION_CHANGED", f"{step.name!r} moved while its epoch was computed")
             return
         seconds = time.monotonic() - began
-        verdict = destination.publish(staged, self.run.epoch, generation, self.fingerprint, self._lineage(), seconds)
+        verdict = destination.publish(staged, self.run.epoch, generation, self.fingerprint, self.inputs, seconds)
         if verdict not in (Verdict.FREE, Verdict.TAKEN):
             raise FirnlineError("GENERATION_CHANGED", f"{step.name!r} moved while its epoch was computed")
-
-    def _lineage(self) -> Mapping[str, Input]:
-        heads = ((name, self.run.project.log(self.run.declared.graph.name, name).head()) for name in self.inputs)
-        upper = self.run.epoch.upper
-        return {name: Input(head.description.generation, upper, head.snapshot) for name, head in heads if head}
 
     def _computed(
         self,

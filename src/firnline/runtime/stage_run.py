@@ -79,8 +79,8 @@ class StageRun:
         made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
         plan = plan_of(self.session, self.collection, frames, made, self.declared.graph)
         destination = self._into(made.frame)
-        lineage = {name: Input(head.description.generation, self.epoch.upper, head.snapshot) for name, head in inputs.items()}
-        derived = Derived(self, plan, destination, made.frame, tuple(inputs))
+        lineage = {name: self._lineage(name, head) for name, head in inputs.items()}
+        derived = Derived(self, plan, destination, made.frame, lineage)
         staged = derived.staged(generation)
         if isinstance(staged, Verdict):
             return Published(staged, Digest(), 0)
@@ -102,6 +102,12 @@ class StageRun:
         table = table_name(self.declared.graph.name, name)
         columns = [column for column in self.session.table(table).columns if column not in BOOKKEEPING]
         return state(self.session, table, head.snapshot, self.epoch.upper, columns)
+
+    def _lineage(self, name: str, head: Head) -> Input:
+        assert head.snapshot is not None
+        entries = self.project.log(self.declared.graph.name, name).entries(self.epoch.lower)
+        rows = sum(entry.rows for entry in entries if entry.description.upper <= self.epoch.upper)
+        return Input(head.description.generation, self.epoch.upper, head.snapshot, rows, "all")
 
     def _malformed(self, given: SourceEpoch) -> Malformed | None:
         """The malformed records of the files that were read, unless there are too many of them."""

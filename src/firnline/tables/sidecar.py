@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 from firnline.model.digest import Digest
 from firnline.model.fingerprint import Fingerprint
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,11 @@ class Input:
 
     generation: int
     upper: int
-    snapshot: int | None
+    snapshot: int
+    rows: int
+    """How many changed rows of [lower, upper) it gave."""
+    parts: Literal["same", "all"]
+    """Whether part p of the output needs part p of it only, or all of its parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class Sidecar:
     digests: Mapping[tuple[int, int], Digest]
     """By (epoch, part); parts without a change are left out."""
     seconds: float
+    determinants: Mapping[str, Any] = field(default_factory=dict)
+    """What was taken from the outside, by name."""
 
     def total(self) -> Digest:
         """The digest of the whole snapshot."""
@@ -58,6 +64,7 @@ class Sidecar:
             "inputs": inputs,
             "digests": digests,
             "seconds": round(self.seconds, 3),
+            "determinants": dict(self.determinants),
         }
         return json.dumps(document).encode()
 
@@ -79,4 +86,5 @@ class Sidecar:
             inputs,
             digests,
             data["seconds"],
+            data["determinants"],
         )
