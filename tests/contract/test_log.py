@@ -175,7 +175,7 @@ def test_a_commit_that_never_lands_ends_with_a_code(log: Log, monkeypatch: pytes
         raise CommitFailedException("always somebody else")
 
     monkeypatch.setattr(SqlCatalog, "commit_table", refuse)
-    monkeypatch.setattr("firnline.tables.commit._PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr("firnline.tables.commit._MOST_ATTEMPTS", 4)
     with pytest.raises(FirnlineError, match="COMMIT_CONTENDED"):
         log.publish(0, attempt(0, 10, "a"), None)
 

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
-import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from firnline.errors import FirnlineError
 from firnline.model.declaration import Collection
@@ -24,9 +22,13 @@ from firnline.plan.advance import check_inputs, check_target
 from firnline.plan.frontier import Frontier, cut
 from firnline.runtime.index import sync_quietly
 from firnline.runtime.project import Declared, Project
+from firnline.world import world
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
+
+    from firnline.runtime.attempt import Published
+    from firnline.tables.log import Head
 
 _logger = logging.getLogger(__name__)
 
@@ -59,24 +61,43 @@ def is_kept(project: Project, graph: Graph, collection: str, epoch: Epoch) -> bo
     return True
 
 
+class Compute(Protocol):
+    """An engine: one attempt at one epoch of a collection, from its inputs' heads to its log."""
+
+    def __call__(
+        self, collection: Collection, generation: int, epoch: Epoch, attempt: str, inputs: Mapping[str, Head]
+    ) -> Published:
+        """Compute, stage, audit and publish."""
+
+
 def advance(project: Project, declared: Declared, session: SparkSession, name: str, target: Epoch) -> Iterator[Outcome]:
-    """Compute what is missing of a collection up to and including the target, epoch by epoch."""
-    graph = declared.graph
+    """Compute what is missing of a collection up to and including the target, epoch by epoch, on Spark."""
+    from firnline.runtime.stage_run import StageRun
+
+    def compute(collection: Collection, generation: int, epoch: Epoch, attempt: str, inputs: Mapping[str, Head]) -> Published:
+        return StageRun(project, declared, session, collection, epoch, attempt).publish(generation, inputs)
+
+    return advance_by(compute, project, declared.graph, name, target)
+
+
+def advance_by(compute: Compute, project: Project, graph: Graph, name: str, target: Epoch) -> Iterator[Outcome]:
+    """``advance``, whatever engine computes."""
     collection = graph.collection(name)
     check_target(graph.schedule, target)
-    log = project.log(graph.name, name)
-    head = log.head()
+    head = project.log(graph.name, name).head()
     plan = plan_advance(collection, graph.schedule, head.description if head else None, target)
+    world().reach("advance.planned")
     if not plan.missing:
         yield Outcome(name, target, "kept")
     for epoch in plan.missing:
         began = time.monotonic()
-        attempt = uuid.uuid4().hex
+        attempt = world().new_id()
         try:
-            outcome = _advance_one(project, declared, session, collection, plan.generation, epoch, attempt)
+            outcome = _advance_one(compute, project, graph, collection, plan.generation, epoch, attempt)
         except FirnlineError as error:
             _note(project, graph, name, epoch, attempt, error)
             raise
+        world().reach("advance.published")
         sync_quietly(project, graph, name)
         yield replace(outcome, seconds=time.monotonic() - began)
 
@@ -93,21 +114,12 @@ def complete(project: Project, graph: Graph, epoch: Epoch) -> Frontier:
 
 
 def _advance_one(
-    project: Project,
-    declared: Declared,
-    session: SparkSession,
-    collection: Collection,
-    generation: int,
-    epoch: Epoch,
-    attempt: str,
+    compute: Compute, project: Project, graph: Graph, collection: Collection, generation: int, epoch: Epoch, attempt: str
 ) -> Outcome:
-    from firnline.runtime.stage_run import StageRun
-
-    run = StageRun(project, declared, session, collection, epoch, attempt)
-    heads = {name: project.log(declared.graph.name, name).head() for name in collection.inputs}
+    heads = {name: project.log(graph.name, name).head() for name in collection.inputs}
     described = {name: head.description if head else None for name, head in heads.items()}
-    check_inputs(collection, declared.graph.schedule, described, epoch)
-    done = run.publish(generation, {name: head for name, head in heads.items() if head})
+    check_inputs(collection, graph.schedule, described, epoch)
+    done = compute(collection, generation, epoch, attempt, {name: head for name, head in heads.items() if head})
     if done.verdict is Verdict.FREE:
         return Outcome(collection.name, epoch, "computed", done.digest.rows, done.digest.weight, done.malformed)
     if done.verdict is Verdict.TAKEN:
@@ -119,7 +131,7 @@ def _note(project: Project, graph: Graph, name: str, epoch: Epoch, attempt: str,
     """Keep a failure where ``status`` finds it, if anything can be written there."""
     from firnline.tables.failures import Failure
 
-    now = datetime.now(UTC).isoformat()
+    now = world().now().isoformat()
     failure = Failure(name, epoch.lower, epoch.upper, attempt, error.code, str(error), error.retryable, now)
     try:
         project.failures(graph.name).note(failure)

@@ -33,10 +33,11 @@ from firnline.incremental.uniqueness import is_unique
 from firnline.model.description import Verdict
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import DIFF, EPOCH, is_reserved
+from firnline.runtime.attempt import Staged
 from firnline.runtime.evaluation import in_order
 from firnline.runtime.recursion import Iterations, Recursion
 from firnline.runtime.stage_plan import StagePlan
-from firnline.runtime.writing import Destination, Placement, Staged
+from firnline.runtime.writing import Destination, Placement
 from firnline.tables.log import Log
 from firnline.tables.sidecar import Input
 

@@ -20,22 +20,14 @@ from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import BOOKKEEPING, DIFF, QUARANTINE
+from firnline.runtime.attempt import Published, Staged
 from firnline.runtime.derived import Derived
 from firnline.runtime.evaluation import checked, in_order, told
 from firnline.runtime.project import Declared, Project
 from firnline.runtime.stage_plan import made_of, plan_of
-from firnline.runtime.writing import Destination, Placement, Staged
+from firnline.runtime.writing import Destination, Placement
 from firnline.tables.log import Head
 from firnline.tables.sidecar import Input
-
-
-@dataclass(frozen=True)
-class Published:
-    """What an attempt came to."""
-
-    verdict: Verdict
-    digest: Digest
-    malformed: int
 
 
 @dataclass(frozen=True)
@@ -68,7 +60,7 @@ class StageRun:
         delta = relation_of(in_order(frame, [*destination.names, DIFF]))
         staged = destination.stage(delta, self.epoch, generation, self.attempt)
         if isinstance(staged, Verdict):
-            return Published(staged, Digest(), 0)
+            return Published(staged, Digest())
         if malformed is not None:
             self._quarantine(malformed, began)
         verdict = destination.publish(staged, self.epoch, generation, self.fingerprint, {}, time.monotonic() - began)
@@ -83,9 +75,9 @@ class StageRun:
         derived = Derived(self, plan, destination, made.frame, lineage)
         staged = derived.staged(generation)
         if isinstance(staged, Verdict):
-            return Published(staged, Digest(), 0)
+            return Published(staged, Digest())
         verdict = destination.publish(staged, self.epoch, generation, derived.fingerprint, lineage, time.monotonic() - began)
-        return Published(verdict, staged.total, 0)
+        return Published(verdict, staged.total)
 
     @property
     def _function(self) -> Function:

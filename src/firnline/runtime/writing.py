@@ -1,7 +1,6 @@
 """The way of a delta into its log: staged by Spark, audited as it stands in storage, published without Spark.
 
-Until ``publish`` nothing is visible, and an attempt that fails before leaves the log as it was: a log that never held anything
-takes the columns of the next attempt.
+A log that never held anything takes the columns of the next attempt.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import BOOKKEEPING
+from firnline.runtime.attempt import Digests, Staged, staged
 from firnline.runtime.evaluation import difference_of
 from firnline.tables.log import Head, Log, head_of
 from firnline.tables.metadata import Metadata
@@ -50,20 +50,6 @@ class Placement:
     def as_properties(self) -> dict[str, str]:
         """What a log is created with and keeps."""
         return {PARTITION_BY: json.dumps(self.partition_by), PARTS: str(self.parts)}
-
-
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """A delta in storage that nobody sees yet."""
-
-    snapshot: int | None
-    attempt: str
-    digests: Mapping[tuple[int, int], Digest]
-
-    @property
-    def total(self) -> Digest:
-        """The digest of all of it."""
-        return sum(self.digests.values(), Digest())
 
 
 @dataclass(frozen=True)
@@ -113,22 +99,22 @@ class Destination:
         placement = self.placement
         frame = frame_of(self.session, delta)
         rows = staging.placed(frame, self.columns, placement.partition_by, placement.parts, epoch.lower)
-        staging.stage(self.session, rows, self.table, attempt, is_small=is_small)
-        snapshot = self.log.staged(attempt)
-        try:
+
+        def audit(snapshot: int) -> Digests:
             digests = staging.digests(self.session, self.table, snapshot, epoch.lower, self.columns, is_small=is_small)
             if placement.is_keyed and digests and not is_proven:
                 self._check_keys(snapshot, epoch, sum(digests.values(), Digest()))
-        except BaseException as error:
-            self.log.discard(snapshot)
-            head = self.log.head()
-            # Staged on top of somebody else's publish of the same epoch: then what was audited is not what counts.
-            if head and isinstance(error, FirnlineError):
-                verdict = head.description.judge(generation, self.head.description.upper, epoch.upper)
-                if verdict is not Verdict.FREE:
-                    return verdict
-            raise
-        return Staged(snapshot, attempt, digests)
+            return digests
+
+        return staged(
+            self.log,
+            self.head,
+            generation,
+            epoch,
+            attempt,
+            lambda: staging.stage(self.session, rows, self.table, attempt, is_small=is_small),
+            audit,
+        )
 
     def _check_keys(self, snapshot: int, epoch: Epoch, total: Digest) -> None:
         staging.check_keys(
@@ -143,13 +129,13 @@ class Destination:
         )
 
     def publish(
-        self, staged: Staged, epoch: Epoch, generation: int, fingerprint: Fingerprint, inputs: Mapping[str, Input], seconds: float
+        self, made: Staged, epoch: Epoch, generation: int, fingerprint: Fingerprint, inputs: Mapping[str, Input], seconds: float
     ) -> Verdict:
         """Publish what was staged, from where the log ended up to the epoch's end."""
         lower = self.head.description.upper
         name = self.log.collection
-        sidecar = Sidecar(name, lower, epoch.upper, staged.attempt, fingerprint, inputs, staged.digests, seconds)
-        return self.log.publish(generation, sidecar, staged.snapshot)
+        sidecar = Sidecar(name, lower, epoch.upper, made.attempt, fingerprint, inputs, made.digests, seconds)
+        return self.log.publish(generation, sidecar, made.snapshot)
 
 
 def _stored(session: SparkSession, table: str) -> StructType:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import fsspec
 
 from firnline.errors import FirnlineError
-from firnline.model.names import DIFF, EPOCH, PART
+from firnline.model.names import PART
 from firnline.tables.database import Database, reachable
 from firnline.tables.metadata import Metadata
 
@@ -60,13 +60,16 @@ class Catalog:
         """The tables of a pipeline."""
         return {name for (name,) in self._database.ask(_TABLES, f"SELECT table_name {_OURS}", space=pipeline)}
 
-    def create(self, pipeline: str, name: str, schema: Schema, keys: Sequence[str], properties: Mapping[str, str]) -> Metadata:
+    def create(
+        self, pipeline: str, name: str, columns: pa.Schema, keys: Sequence[str], properties: Mapping[str, str]
+    ) -> Metadata:
         """Create a table, cut by ``_part`` if it has one, unless it is there; two creators at once agree on one."""
         from pyiceberg.exceptions import TableAlreadyExistsError
         from pyiceberg.partitioning import PartitionField, PartitionSpec
         from pyiceberg.table.sorting import SortField, SortOrder
         from pyiceberg.transforms import IdentityTransform
 
+        schema = _schema(columns)
         ids = {field.name: field.field_id for field in schema.fields}
         parts = (PartitionField(ids[PART], 1000, IdentityTransform(), PART),) if PART in ids else ()
         order = SortOrder(*(SortField(ids[key], transform=IdentityTransform()) for key in keys))
@@ -163,14 +166,12 @@ class Catalog:
         return loaded
 
 
-def schema_of(columns: pa.Schema) -> Schema:
-    """The schema of a log: the user's columns, then ours; ids given in this order."""
-    import pyarrow as pa
+def _schema(columns: pa.Schema) -> Schema:
+    """Iceberg's schema of columns; ids given in their order."""
     from pyiceberg.io.pyarrow import _pyarrow_to_schema_without_ids
     from pyiceberg.schema import assign_fresh_schema_ids
 
-    ours = [pa.field(EPOCH, pa.int64()), pa.field(DIFF, pa.int64()), pa.field(PART, pa.int32())]
-    return assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(pa.schema([*columns, *ours])))
+    return assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(columns))
 
 
 def _files(table: Table, snapshot_id: int) -> Iterator[DataFile]:

@@ -9,9 +9,10 @@ import json
 import logging
 
 from firnline.plan.frontier import Frontier, is_progress
-from firnline.tables.catalog import Catalog
 from firnline.tables.commit import until_known
 from firnline.tables.metadata import Metadata
+from firnline.tables.port import Tables
+from firnline.world import world
 
 TABLE = "_frontier"
 FRONTIER = "firnline.frontier"
@@ -21,7 +22,7 @@ _logger = logging.getLogger(__name__)
 class Control:
     """The control table of one pipeline."""
 
-    def __init__(self, catalog: Catalog, pipeline: str) -> None:
+    def __init__(self, catalog: Tables, pipeline: str) -> None:
         self._catalog = catalog
         self.pipeline = pipeline
 
@@ -40,7 +41,9 @@ class Control:
                 return present
             try:
                 document = {"upper": frontier.upper, "generations": dict(frontier.generations)}
+                world().reach("frontier.judged")
                 self._catalog.commit(table, {FRONTIER: json.dumps(document)})
+                world().reach("frontier.committed")
             except Exception as error:
                 _logger.info("the frontier of %s is uncertain, looking again: %s", self.pipeline, error)
                 return None
@@ -52,11 +55,10 @@ class Control:
         return self._catalog.table(self.pipeline, TABLE) or self._create()
 
     def _create(self) -> Metadata:
-        from pyiceberg.schema import Schema
-        from pyiceberg.types import NestedField, StringType
+        import pyarrow as pa
 
-        schema = Schema(NestedField(1, "entry", StringType()))
-        return self._catalog.create(self.pipeline, TABLE, schema, (), {"gc.enabled": "false"})
+        columns = pa.schema([("entry", pa.string())])
+        return self._catalog.create(self.pipeline, TABLE, columns, (), {"gc.enabled": "false"})
 
 
 def _read(table: Metadata) -> Frontier | None:

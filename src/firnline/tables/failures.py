@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
-from firnline.tables.catalog import Catalog
+from firnline.tables.port import Tables
 
 FOLDER = "_failures"
 
@@ -32,7 +32,7 @@ class Failure:
 class Failures:
     """The failures of one pipeline."""
 
-    def __init__(self, catalog: Catalog, pipeline: str) -> None:
+    def __init__(self, catalog: Tables, pipeline: str) -> None:
         self._catalog = catalog
         self._folder = f"{catalog.warehouse}/{pipeline}/{FOLDER}"
 

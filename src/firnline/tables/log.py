@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING
 from firnline.errors import FirnlineError
 from firnline.model.description import Description, Verdict
 from firnline.model.fingerprint import Fingerprint
-from firnline.tables.catalog import Catalog, schema_of
+from firnline.model.names import DIFF, EPOCH, PART
 from firnline.tables.commit import until_known
 from firnline.tables.metadata import Metadata, Snapshot
+from firnline.tables.port import Tables
 from firnline.tables.sidecar import Sidecar
+from firnline.world import world
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,7 +75,7 @@ class Entry:
 class Log:
     """The log of one collection."""
 
-    def __init__(self, catalog: Catalog, pipeline: str, collection: str) -> None:
+    def __init__(self, catalog: Tables, pipeline: str, collection: str) -> None:
         self._catalog = catalog
         self.pipeline = pipeline
         self.collection = collection
@@ -85,7 +87,9 @@ class Log:
     def create(self, columns: pa.Schema, keys: tuple[str, ...], start: int, properties: Mapping[str, str]) -> Metadata:
         """Create the table unless it is there; two creators at once agree on one."""
         created = {**_PROPERTIES, START: str(start), **properties}
-        return self._catalog.create(self.pipeline, self.collection, schema_of(columns), keys, created)
+        table = self._catalog.create(self.pipeline, self.collection, _with_ours(columns), keys, created)
+        world().reach("log.created")
+        return table
 
     def recreate(self, columns: pa.Schema, keys: tuple[str, ...], start: int, properties: Mapping[str, str]) -> Metadata:
         """Create the table anew while it has never held an epoch; whoever staged something in the old one finds it gone."""
@@ -150,12 +154,16 @@ class Log:
                 if verdict is not Verdict.FREE:
                     if ours:
                         self._catalog.drop(table, ours)
+                        world().reach("publish.lost")
                     return verdict
+                world().reach("publish.judged")
                 if path is None:
                     path = f"{table.location}/firnline/{sidecar.attempt}.json"
                     self._catalog.write(path, sidecar.as_json())
+                    world().reach("publish.described")
                 description = head.description.advanced(sidecar.upper)
                 self._catalog.commit(table, {**description.as_properties(), **_summary(sidecar, path)}, ours)
+                world().reach("publish.committed")
                 return Verdict.FREE
             except Exception as error:
                 _logger.info("commit to %s.%s is uncertain, looking again: %s", self.pipeline, self.collection, error)
@@ -177,6 +185,14 @@ class Log:
         if table is None:
             raise FirnlineError("NO_SUCH_COLLECTION", f"{self.pipeline}.{self.collection} has no log yet")
         return table
+
+
+def _with_ours(columns: pa.Schema) -> pa.Schema:
+    """The log's columns: the user's, then ours."""
+    import pyarrow as pa
+
+    ours = [pa.field(EPOCH, pa.int64()), pa.field(DIFF, pa.int64()), pa.field(PART, pa.int32())]
+    return pa.schema([*columns, *ours])
 
 
 def head_of(table: Metadata) -> Head:

@@ -1,0 +1,96 @@
+"""The points where the runtime may be interrupted, and what may happen there: a table of data, switched on from outside.
+
+``FIRNLINE_FAILPOINTS="publish.committed=kill"`` arms points for a process, several separated by commas. ``NAME=KIND@2`` lets the
+first pass go by. Faults are for tests and drills: nothing is armed unless the variable says so.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal, get_args
+
+from firnline.errors import FirnlineError
+
+Kind = Literal["kill", "raise", "hang", "delay", "lost", "twice"]
+VARIABLE = "FIRNLINE_FAILPOINTS"
+GATE = "FIRNLINE_FAILPOINT_GATE"
+"""Where ``twice`` says that it has arrived: a file; it goes on when that is gone."""
+KINDS: Mapping[Kind, str] = MappingProxyType(
+    {
+        "kill": "the process dies at once, as by kill -9",
+        "raise": "an error of the operating system",
+        "hang": "the process stands still for good",
+        "delay": "it takes some seconds longer",
+        "lost": "what was done before the point is done, but its answer is an error",
+        "twice": "it stands still until the same work was done by somebody else",
+    }
+)
+_ANYWHERE: tuple[Kind, ...] = ("kill", "raise", "hang", "delay", "twice")
+_AFTER_A_COMMIT: tuple[Kind, ...] = ("kill", "lost", "hang", "delay", "twice")
+POINTS: Mapping[str, tuple[str, tuple[Kind, ...]]] = MappingProxyType(
+    {
+        "advance.planned": ("it is known which epochs are missing; nothing is done yet", _ANYWHERE),
+        "log.created": ("the table of a new log is there, without a snapshot", _ANYWHERE),
+        "stage.written": ("Spark has staged a delta; nobody has looked at it", _ANYWHERE),
+        "stage.audited": ("what was staged has its digests, and its keys are right", _ANYWHERE),
+        "publish.judged": ("the head is one to publish onto; nothing is written", _ANYWHERE),
+        "publish.described": ("the sidecar is written; no snapshot names it", _ANYWHERE),
+        "publish.committed": ("the epoch is in the log; its publisher does not know it yet", _AFTER_A_COMMIT),
+        "publish.lost": ("somebody else was faster, and what this attempt had staged is dropped", _AFTER_A_COMMIT),
+        "advance.published": ("the epoch is published; no index knows of it", _ANYWHERE),
+        "frontier.judged": ("all collections hold an epoch; readers do not see it yet", _ANYWHERE),
+        "frontier.committed": ("readers see it; who let them does not know it yet", _AFTER_A_COMMIT),
+    }
+)
+_DELAY_SECONDS = 3.0
+_HANG_SECONDS = 3600.0
+
+
+@dataclass(slots=True)
+class Armed:
+    """What will happen at points, by name; ``passes`` are let go by first."""
+
+    kinds: dict[str, Kind] = field(default_factory=dict)
+    passes: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, text: str) -> Armed:
+        """Read what ``FIRNLINE_FAILPOINTS`` says; a fault that cannot happen is refused."""
+        armed = cls()
+        for entry in filter(None, text.replace(" ", "").split(",")):
+            name, _, what = entry.partition("=")
+            kind, _, number = what.partition("@")
+            if name not in POINTS or kind not in get_args(Kind) or kind not in POINTS[name][1] or not (number or "1").isdigit():
+                raise FirnlineError("BAD_SETTING", f"{VARIABLE}: {entry!r} is no fault; docs/guides/faults.md lists them")
+            armed.kinds[name] = kind
+            armed.passes[name] = int(number or 1) - 1
+        return armed
+
+    def reach(self, point: str) -> None:
+        """Let happen what is armed, once."""
+        if self.passes.get(point, 0):
+            self.passes[point] -= 1
+            return
+        kind = self.kinds.pop(point, None)
+        if kind is not None:
+            _happen(point, kind)
+
+
+def _happen(point: str, kind: Kind) -> None:
+    if kind == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif kind in ("raise", "lost"):
+        raise OSError(f"failpoint {point}: {KINDS[kind]}")
+    elif kind == "twice":
+        gate = Path(os.environ[GATE])
+        gate.write_text(point)
+        while gate.exists():
+            time.sleep(0.05)
+    else:
+        time.sleep(_HANG_SECONDS if kind == "hang" else _DELAY_SECONDS)

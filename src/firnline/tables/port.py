@@ -1,0 +1,46 @@
+"""What logs and control tables need of a catalog and its storage. ``catalog`` is the real one; the simulation has another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from firnline.tables.metadata import Metadata
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Tables(Protocol):
+    """Tables by pipeline and name, and small files beside them."""
+
+    warehouse: str
+
+    def table(self, pipeline: str, name: str) -> Metadata | None:
+        """A table as it is now, or nothing before it is created."""
+
+    def names(self, pipeline: str) -> set[str]:
+        """The tables of a pipeline."""
+
+    def create(
+        self, pipeline: str, name: str, columns: pa.Schema, keys: Sequence[str], properties: Mapping[str, str]
+    ) -> Metadata:
+        """Create a table unless it is there; two creators at once agree on one."""
+
+    def forget(self, table: Metadata) -> bool:
+        """Take a table out of the catalog, files untouched, if it is still exactly as it was looked at; whether it was."""
+
+    def commit(self, table: Metadata, summary: Mapping[str, str], staged: Sequence[int] = ()) -> None:
+        """Append the files of staged snapshots, and drop these, onto exactly the version that was looked at, or fail."""
+
+    def drop(self, table: Metadata, staged: Sequence[int]) -> None:
+        """Drop staged snapshots from exactly the version that was looked at, or fail."""
+
+    def write(self, path: str, content: bytes) -> None:
+        """Write a small file."""
+
+    def read(self, path: str) -> bytes:
+        """Read a small file."""
+
+    def read_all(self, folder: str) -> dict[str, bytes]:
+        """The small files below a folder, by path; none if it is not there."""
