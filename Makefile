@@ -5,7 +5,7 @@
 FIRNLINE := -e .
 include src/firnline/template/firnline.mk
 
-.PHONY: demo up check postgresql test nightly format lock clean
+.PHONY: demo up check postgresql test nightly simulate format lock clean
 
 demo: setup ## Run the AMPLab pipeline, three epochs, through Airflow
 	@$(BIN)/firnline demo amplab
@@ -31,7 +31,11 @@ test: setup postgresql check ## Set up, then everything there is: check, and the
 	@echo "· tests on Airflow" && $(BIN)/pytest -q tests/airflow
 	@echo "· tests on Spark, databases and a fresh clone" && $(BIN)/pytest -q --numprocesses 2 --dist worksteal --ignore=tests/unit --ignore=tests/property --ignore=tests/airflow tests
 
-nightly: test ## Test, then the tests too long for every change
+SEEDS ?= 0:10000
+simulate: .venv/.ready ## Run the runtime in a simulated world: SEEDS=17 for one seed, 0:10000 for a range
+	@$(BIN)/python -m tests.simulation $(SEEDS)
+
+nightly: test simulate ## Test, then the tests too long for every change
 	@echo "· nightly tests" && { $(BIN)/pytest -q -m nightly tests || [ $$? -eq 5 ]; }
 
 format: .venv/.ready ## Format the code and mend what the linter can mend

@@ -16,6 +16,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from firnline.tables.catalog import Catalog
+from firnline.tables.port import Tables
+from tests.simulation.memory import MemoryTables
+
 USER = "firnline"
 
 
@@ -99,3 +103,22 @@ def postgres_uri(postgres_port: int) -> Callable[[], str]:
         return f"postgresql://{USER}@127.0.0.1:{postgres_port}/{name}"
 
     return make
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def iceberg(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
+    """A real catalog."""
+    return _catalog(request.param, request, tmp_path)
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "memory"])
+def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Tables:
+    """Every implementation of the port."""
+    return MemoryTables() if request.param == "memory" else _catalog(request.param, request, tmp_path)
+
+
+def _catalog(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
+    if kind == "sqlite":
+        return Catalog(f"sqlite:///{tmp_path}/catalog.db", f"file://{tmp_path}/warehouse")
+    new_database: Callable[[], str] = request.getfixturevalue("postgres_uri")
+    return Catalog(new_database(), f"file://{tmp_path}/warehouse")

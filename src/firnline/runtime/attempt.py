@@ -45,13 +45,13 @@ def staged(
     log: Log, head: Head, generation: int, epoch: Epoch, attempt: str, write: Callable[[], None], audit: Callable[[int], Digests]
 ) -> Staged | Verdict:
     """Write a delta beside the main line and audit it; a verdict if somebody else published the epoch meanwhile."""
-    write()
-    world().reach("stage.written")
-    snapshot = log.staged(attempt)
     try:
+        write()
+        world().reach("stage.written")
+        snapshot = log.staged(attempt)
         digests = audit(snapshot)
     except BaseException as error:
-        log.discard(snapshot)
+        log.discard(attempt)
         present = log.head()
         # Staged on top of somebody else's publish of the same epoch: then what was audited is not what counts.
         if present and isinstance(error, FirnlineError):

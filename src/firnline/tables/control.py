@@ -6,7 +6,6 @@ The head's summary holds the whole present state; a commit replaces it only if n
 from __future__ import annotations
 
 import json
-import logging
 
 from firnline.plan.frontier import Frontier, is_progress
 from firnline.tables.commit import until_known
@@ -16,7 +15,6 @@ from firnline.world import world
 
 TABLE = "_frontier"
 FRONTIER = "firnline.frontier"
-_logger = logging.getLogger(__name__)
 
 
 class Control:
@@ -34,19 +32,15 @@ class Control:
     def advance(self, frontier: Frontier) -> Frontier:
         """Move the frontier, unless it is already there or beyond; what it is afterwards."""
 
-        def attempt_once() -> Frontier | None:
+        def attempt_once() -> Frontier:
             table = self._table()
             present = _read(table)
             if present is not None and not is_progress(present, frontier):
                 return present
-            try:
-                document = {"upper": frontier.upper, "generations": dict(frontier.generations)}
-                world().reach("frontier.judged")
-                self._catalog.commit(table, {FRONTIER: json.dumps(document)})
-                world().reach("frontier.committed")
-            except Exception as error:
-                _logger.info("the frontier of %s is uncertain, looking again: %s", self.pipeline, error)
-                return None
+            document = {"upper": frontier.upper, "generations": dict(frontier.generations)}
+            world().reach("frontier.judged")
+            self._catalog.commit(table, {FRONTIER: json.dumps(document)})
+            world().reach("frontier.committed")
             return frontier
 
         return until_known(f"the frontier of {self.pipeline}", attempt_once)

@@ -126,10 +126,10 @@ class Log:
 
     def staged(self, attempt: str) -> int:
         """The snapshot that an attempt staged."""
-        for snapshot in self._loaded().snapshots.values():
-            if snapshot.summary.get(ATTEMPT) == attempt and SIDECAR not in snapshot.summary:
-                return snapshot.id
-        raise FirnlineError("GENERATION_CHANGED", f"what was staged for {self.pipeline}.{self.collection} is gone")
+        found = _staged(self._loaded(), attempt)
+        if not found:
+            raise FirnlineError("GENERATION_CHANGED", f"what was staged for {self.pipeline}.{self.collection} is gone")
+        return found[-1]
 
     def publish(self, generation: int, sidecar: Sidecar, staged: int | None) -> Verdict:
         """Make [lower, upper) exist, exactly once, whoever else tries.
@@ -138,10 +138,10 @@ class Log:
             FREE when this attempt published it; any other verdict says why it did not have to or may not. The attempt's own
             staging is gone afterwards in every case.
         """
-        path: str | None = None
+        is_described = False
 
-        def attempt_once() -> Verdict | None:
-            nonlocal path
+        def attempt_once() -> Verdict:
+            nonlocal is_described
             table = self._loaded()
             if any(snapshot.summary.get(ATTEMPT) == sidecar.attempt for snapshot in _generation(table)):
                 return Verdict.FREE
@@ -150,35 +150,33 @@ class Log:
             ours = [staged] if staged is not None and staged in table.snapshots else []
             if verdict is Verdict.FREE and staged is not None and not ours:
                 return Verdict.MOVED
-            try:
-                if verdict is not Verdict.FREE:
-                    if ours:
-                        self._catalog.drop(table, ours)
-                        world().reach("publish.lost")
-                    return verdict
-                world().reach("publish.judged")
-                if path is None:
-                    path = f"{table.location}/firnline/{sidecar.attempt}.json"
-                    self._catalog.write(path, sidecar.as_json())
-                    world().reach("publish.described")
-                description = head.description.advanced(sidecar.upper)
-                self._catalog.commit(table, {**description.as_properties(), **_summary(sidecar, path)}, ours)
-                world().reach("publish.committed")
-                return Verdict.FREE
-            except Exception as error:
-                _logger.info("commit to %s.%s is uncertain, looking again: %s", self.pipeline, self.collection, error)
-                return None
+            if verdict is not Verdict.FREE:
+                if ours:
+                    self._catalog.drop(table, ours)
+                    world().reach("publish.lost")
+                return verdict
+            world().reach("publish.judged")
+            path = f"{table.location}/firnline/{sidecar.attempt}.json"
+            if not is_described:
+                self._catalog.write(path, sidecar.as_json())
+                is_described = True
+                world().reach("publish.described")
+            description = head.description.advanced(sidecar.upper)
+            self._catalog.commit(table, {**description.as_properties(), **_summary(sidecar, path)}, ours)
+            world().reach("publish.committed")
+            return Verdict.FREE
 
         return until_known(f"{self.pipeline}.{self.collection}", attempt_once)
 
-    def discard(self, staged: int) -> None:
-        """Forget a staged snapshot of our own after a failure; leaving it behind would be harmless, only untidy."""
-        table = self.load()
-        if table is not None and staged in table.snapshots:
-            try:
-                self._catalog.drop(table, [staged])
-            except Exception as error:
-                _logger.info("staging of %s.%s was left behind: %s", self.pipeline, self.collection, error)
+    def discard(self, attempt: str) -> None:
+        """Forget what an attempt staged, after a failure; leaving it behind would be harmless, only untidy."""
+        try:
+            table = self.load()
+            ours = [] if table is None else _staged(table, attempt)
+            if table is not None and ours:
+                self._catalog.drop(table, ours)
+        except Exception as error:
+            _logger.info("staging of %s.%s was left behind: %s", self.pipeline, self.collection, error)
 
     def _loaded(self) -> Metadata:
         table = self.load()
@@ -202,6 +200,12 @@ def head_of(table: Metadata) -> Head:
         start = int(table.properties[START])
         return Head(Description(0, start, start), None, None)
     return Head(_described(table, snapshot), snapshot.id, _fingerprint(snapshot))
+
+
+def _staged(table: Metadata, attempt: str) -> list[int]:
+    """The snapshots that an attempt staged."""
+    snapshots = table.snapshots.values()
+    return [each.id for each in snapshots if each.summary.get(ATTEMPT) == attempt and SIDECAR not in each.summary]
 
 
 def _generation(table: Metadata) -> Iterator[Snapshot]:

@@ -1,0 +1,160 @@
+"""A pipeline whose right answer at every epoch is known without the runtime, and an engine that computes it from the logs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+import firnline as fl
+from firnline.model.declaration import Collection
+from firnline.model.description import Verdict
+from firnline.model.digest import Digest, digest
+from firnline.model.epoch import Epoch
+from firnline.model.fingerprint import Fingerprint
+from firnline.model.graph import Graph, check
+from firnline.runtime.attempt import Published, staged
+from firnline.runtime.project import Project
+from firnline.settings import Settings
+from firnline.tables.log import ATTEMPT, Head, head_of
+from firnline.tables.sidecar import Input, Sidecar
+from tests.simulation.memory import MemoryTables, Row, Weighted
+
+EPOCHS = 4
+State = dict[Row, int]
+
+
+def _declared() -> Graph:
+    made = fl.Pipeline("sim", schedule=1, start=0)
+    keys = ["k"]
+    for name in ("orders", "people"):
+        made.source(keys=keys)(_named(name))
+    made.stage(keys=keys)(_named("totals", "orders"))
+    made.stage(keys=keys)(_named("joined", "totals", "people"))
+    made.stage(keys=keys)(_named("top", "joined"))
+    return check(made, dict.fromkeys(("orders", "people", "totals", "joined", "top"), "f"))
+
+
+def _named(name: str, *inputs: str) -> object:
+    scope: dict[str, object] = {}
+    exec(f"def {name}({', '.join(inputs) or 'epoch'}): ...", scope)
+    return scope[name]
+
+
+def delta(name: str, epoch: int) -> list[tuple[Row, int]]:
+    """What a source delivers: a row that stays, a row of the epoch before that goes, now and then nothing."""
+    if (epoch + len(name)) % 4 == 3:
+        return []
+    rows: list[tuple[Row, int]] = [((epoch % 3, f"{name}{epoch}"), 1)]
+    before = epoch - 1
+    if before >= 0 and (before + len(name)) % 4 != 3 and epoch % 2:
+        rows.append(((before % 3, f"{name}{before}"), -1))
+    return rows
+
+
+def evaluate(name: str, inputs: Mapping[str, State]) -> State:
+    """A stage's rows from its inputs' rows."""
+    if name == "totals":
+        found = Counter({row[0]: 0 for row in inputs["orders"]})
+        for row, weight in inputs["orders"].items():
+            found[row[0]] += weight
+        return dict.fromkeys(found.items(), 1)
+    if name == "joined":
+        people = Counter(row[0] for row in inputs["people"])
+        return {(key, count, people[key]): weight for (key, count), weight in inputs["totals"].items() if people[key]}
+    best = sorted(inputs["joined"], reverse=True)[:1]
+    return dict.fromkeys(best, 1)
+
+
+GRAPH = _declared()
+
+
+def oracle(name: str, upper: int) -> State:
+    """The rows of a collection before a point, from the deliveries alone."""
+    collection = GRAPH.collection(name)
+    if collection.kind == "source":
+        state: Counter[Row] = Counter()
+        for epoch in range(upper):
+            state.update(dict(delta(name, epoch)))
+        return {row: weight for row, weight in state.items() if weight}
+    return evaluate(name, {each: oracle(each, upper) for each in collection.inputs})
+
+
+ORACLE = {(each.name, upper): oracle(each.name, upper) for each in GRAPH.collections for upper in range(EPOCHS + 1)}
+
+
+def project(tables: MemoryTables) -> Project:
+    """A project over tables in memory."""
+    made = Project(Settings.model_construct())
+    made.__dict__.update(catalog=tables, ledger=MemoryLedger())
+    return made
+
+
+class MemoryLedger:
+    """An index that knows nothing: nobody may depend on it."""
+
+    def newest_snapshots(self, pipeline: str) -> dict[str, tuple[int, int]]:
+        return {}
+
+    def record(self, publications: object) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Evaluates a stage in full and stages what leads from the log to the result, as ``refresh="full"`` does."""
+
+    project: Project
+    tables: MemoryTables
+    succeeded: set[str] = field(default_factory=set)
+    """The attempts that published, or found that somebody else had."""
+
+    def __call__(
+        self, collection: Collection, generation: int, epoch: Epoch, attempt: str, inputs: Mapping[str, Head]
+    ) -> Published:
+        log = self.project.log(GRAPH.name, collection.name)
+        table = log.load() or log.create(pa.schema([("k", pa.int64())]), collection.keys, 0, {})
+        head = head_of(table)
+        before = self.tables.state(table, head.snapshot, epoch.lower)
+        rows = self._delta(collection, epoch, before, inputs)
+        made = staged(
+            log,
+            head,
+            generation,
+            epoch,
+            attempt,
+            lambda: self.tables.stage(GRAPH.name, collection.name, rows, {ATTEMPT: attempt}),
+            lambda snapshot: digests(self.tables.rows[snapshot]),
+        )
+        if isinstance(made, Verdict):
+            self.succeeded.add(attempt)
+            return Published(made, Digest())
+        lineage = {name: Input(of.description.generation, epoch.upper, of.snapshot or 0, 0, "all") for name, of in inputs.items()}
+        lower = head.description.upper
+        sidecar = Sidecar(collection.name, lower, epoch.upper, attempt, Fingerprint("f"), lineage, made.digests, 0.0)
+        verdict = log.publish(generation, sidecar, made.snapshot)
+        self.succeeded.add(attempt)
+        return Published(verdict, made.total)
+
+    def _delta(self, collection: Collection, epoch: Epoch, before: State, inputs: Mapping[str, Head]) -> list[Weighted]:
+        if collection.kind == "source":
+            return [(row, epoch.lower, weight) for row, weight in delta(collection.name, epoch.lower)]
+        states = {}
+        for name, head in inputs.items():
+            table = self.project.log(GRAPH.name, name).load()
+            assert table is not None
+            states[name] = self.tables.state(table, head.snapshot, epoch.upper)
+        after = evaluate(collection.name, states)
+        rows = sorted({*before, *after})
+        return [(row, epoch.lower, change) for row in rows if (change := after.get(row, 0) - before.get(row, 0))]
+
+
+def digests(rows: tuple[Weighted, ...]) -> dict[tuple[int, int], Digest]:
+    """By (epoch, part), of rows in one part."""
+    found: dict[tuple[int, int], Digest] = {}
+    for row, epoch, weight in rows:
+        values = dict(enumerate(row, start=1))
+        found[epoch, 0] = found.get((epoch, 0), Digest()) + digest([(values, weight)])
+    return found

@@ -1,0 +1,147 @@
+"""One seed: tasks that are dispatched early, late, twice and backwards, die, and are tried again; then what must be true."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from firnline.errors import FirnlineError
+from firnline.model.epoch import Epoch
+from firnline.plan.frontier import Frontier
+from firnline.runtime.advance import advance_by, complete
+from firnline.tables.log import ATTEMPT, SIDECAR
+from firnline.tables.sidecar import Sidecar
+from firnline.world import replaced
+from tests.simulation.memory import MemoryTables
+from tests.simulation.pipeline import EPOCHS, GRAPH, ORACLE, Engine, digests, project
+from tests.simulation.scheduler import CALM, Scheduler, Weather
+
+
+@dataclass
+class Story:
+    """What happens under a seed."""
+
+    seed: int
+    cuts: list[Frontier] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.scheduler = Scheduler(self.seed)
+        self.tables = MemoryTables(self.scheduler.step)
+        self.project = project(self.tables)
+        self.engine = Engine(self.project, self.tables)
+
+    def run(self) -> None:
+        """Bad weather, then calm; afterwards every epoch is there once and right."""
+        chance = random.Random(-self.seed - 1)
+        with replaced(self.scheduler):
+            self.scheduler.weather = Weather.of(chance)
+            for _ in range(chance.randint(1, 4)):
+                self._dispatch(chance)
+                self.scheduler.run()
+                self._check()
+            self.scheduler.weather = CALM
+            for epoch in range(EPOCHS):
+                for collection in GRAPH.collections:
+                    self._task(f"last {collection.name} {epoch}", collection.name, epoch)
+                    self.scheduler.run()
+                self._completing(f"last complete {epoch}", epoch)
+                self.scheduler.run()
+            self._check()
+            self._check_end()
+
+    def _dispatch(self, chance: random.Random) -> None:
+        tasks = [(collection.name, epoch) for epoch in range(EPOCHS) for collection in GRAPH.collections]
+        tasks += [("", epoch) for epoch in range(EPOCHS)]
+        doubled = [task for task in tasks if chance.random() < 0.3]
+        missing = {task for task in tasks if chance.random() < 0.2}
+        queue = [task for task in tasks + doubled if task not in missing]
+        if chance.random() < 0.5:
+            chance.shuffle(queue)
+        for number, (name, epoch) in enumerate(queue):
+            worker = f"{number} {name or 'complete'} {epoch}"
+            if name:
+                self._task(worker, name, epoch)
+            else:
+                self._completing(worker, epoch)
+        for number in range(3):
+            self.scheduler.start(f"reader {number}", self._read)
+
+    def _task(self, worker: str, name: str, epoch: int) -> None:
+        def work() -> None:
+            for _ in advance_by(self.engine, self.project, GRAPH, name, Epoch(epoch, epoch + 1)):
+                pass
+
+        self.scheduler.start(worker, lambda: self._retried(work))
+
+    def _completing(self, worker: str, epoch: int) -> None:
+        def work() -> None:
+            complete(self.project, GRAPH, Epoch(epoch, epoch + 1))
+
+        self.scheduler.start(worker, lambda: self._retried(work))
+
+    def _retried(self, work: Callable[[], None]) -> None:
+        """As Airflow does: an attempt that fails is made again, some times."""
+        for _ in range(6):
+            try:
+                work()
+                return
+            except FirnlineError as error:
+                if not error.retryable:
+                    raise
+            except OSError:
+                pass
+            self.scheduler.sleep(1)
+
+    def _read(self) -> None:
+        """What a reader sees is one consistent cut: every collection as it was right after one and the same epoch."""
+        for _ in range(5):
+            self.scheduler.sleep(1)
+            try:
+                frontier = self.project.control(GRAPH.name).frontier()
+                if frontier is None:
+                    continue
+                self.cuts.append(frontier)
+                for collection in GRAPH.collections:
+                    table = self.project.log(GRAPH.name, collection.name).load()
+                    assert table is not None
+                    seen = self.tables.state(table, table.current, frontier.upper)
+                    assert seen == ORACLE[collection.name, frontier.upper], f"{collection.name} at {frontier.upper}: {seen}"
+            except OSError:
+                continue
+
+    def _check(self) -> None:
+        """What must be true at any moment, from what stands in the tables alone."""
+        for name in GRAPH.collections:
+            log = self.project.log(GRAPH.name, name.name)
+            table = log.load()
+            if table is None:
+                continue
+            reach = 0
+            for entry in reversed(list(log.entries())):
+                assert entry.lower == reach, f"{name.name}: a hole or a double at {reach}: {entry}"
+                reach = entry.description.upper
+                sidecar = Sidecar.of_json(self.tables.files[entry.sidecar])
+                assert sidecar.attempt == entry.attempt
+                assert sidecar.digests == digests(self.tables.rows[entry.snapshot]), f"{name.name}: the digest is not of the rows"
+                assert self.tables.state(table, entry.snapshot, reach) == ORACLE[name.name, reach], f"{name.name} at {reach}"
+        uppers = [cut.upper for cut in self.cuts]
+        assert uppers == sorted(uppers), "the frontier moved back"
+
+    def _check_end(self) -> None:
+        frontier = self.project.control(GRAPH.name).frontier()
+        assert frontier is not None
+        assert frontier.upper == EPOCHS
+        left = set(self._left_behind()) & self.engine.succeeded
+        assert not left, f"attempts that ended well left what they had staged: {left}"
+
+    def _left_behind(self) -> Iterator[str]:
+        for collection in GRAPH.collections:
+            log = self.project.log(GRAPH.name, collection.name)
+            head, table = log.head(), log.load()
+            assert head is not None
+            assert table is not None
+            assert head.description.upper == EPOCHS, f"{collection.name} ends at {head.description.upper}"
+            for snapshot in table.snapshots.values():
+                if SIDECAR not in snapshot.summary:
+                    yield snapshot.summary[ATTEMPT]

@@ -1,0 +1,58 @@
+"""The runtime under seeds of bad weather; and that the simulation would notice if a rule were broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from firnline.model.description import Description, Verdict
+from firnline.plan.frontier import Frontier
+from firnline.tables.control import Control
+from firnline.tables.metadata import Metadata
+from tests.simulation.__main__ import failure
+from tests.simulation.memory import MemoryTables
+from tests.simulation.story import Story
+
+SAMPLE = range(200)
+FEW = range(40)
+
+
+def test_every_epoch_is_there_once_and_right_whatever_happens() -> None:
+    assert [found for seed in SAMPLE if (found := failure(seed))] == []
+
+
+def test_a_seed_replays_exactly() -> None:
+    for seed in range(3):
+        one, other = Story(seed), Story(seed)
+        one.run()
+        other.run()
+        assert one.scheduler.trace == other.scheduler.trace
+        assert len(one.scheduler.trace) > 100
+
+
+def publish_anyway(self: Description, generation: int, lower: int, upper: int) -> Verdict:
+    return Verdict.FREE
+
+
+def commit_anyway(self: MemoryTables, table: Metadata) -> Metadata:
+    return self._tables[table.pipeline, table.name]
+
+
+def show_everything(self: Control) -> Frontier:
+    return Frontier(4, {})
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "broken"),
+    [
+        (Description, "judge", publish_anyway),
+        (MemoryTables, "_unmoved", commit_anyway),
+        (Control, "frontier", show_everything),
+    ],
+)
+def test_a_broken_rule_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, target: type, name: str, broken: Callable[..., object]
+) -> None:
+    monkeypatch.setattr(target, name, broken)
+    assert any(failure(seed) for seed in FEW)
