@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
@@ -143,12 +145,19 @@ class Destination:
         )
 
     def publish(
-        self, staged: Staged, epoch: Epoch, generation: int, fingerprint: Fingerprint, inputs: Mapping[str, Input], seconds: float
+        self,
+        staged: Staged,
+        epoch: Epoch,
+        generation: int,
+        fingerprint: Fingerprint,
+        inputs: Mapping[str, Input],
+        seconds: float,
+        determinants: Mapping[str, Any] = MappingProxyType({}),
     ) -> Verdict:
         """Publish what was staged, from where the log ended up to the epoch's end."""
         lower = self.head.description.upper
         name = self.log.collection
-        sidecar = Sidecar(name, lower, epoch.upper, staged.attempt, fingerprint, inputs, staged.digests, seconds)
+        sidecar = Sidecar(name, lower, epoch.upper, staged.attempt, fingerprint, inputs, staged.digests, seconds, determinants)
         return self.log.publish(generation, sidecar, staged.snapshot)
 
 

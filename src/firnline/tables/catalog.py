@@ -9,12 +9,15 @@ failure, because everything but a definite conflict leaves the outcome unknown.
 from __future__ import annotations
 
 import gzip
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import fsspec
+from fsspec.implementations.local import LocalFileSystem
 
 from firnline.errors import FirnlineError
 from firnline.model.names import DIFF, EPOCH, PART
@@ -113,17 +116,43 @@ class Catalog:
         filesystem.makedirs(filesystem._parent(inner), exist_ok=True)
         filesystem.pipe_file(inner, content)
 
+    def write_once(self, path: str, content: bytes) -> bytes:
+        """Write a small file, whole or not at all, unless it is there; returns what stands there."""
+        filesystem, inner = fsspec.url_to_fs(path)
+        while True:
+            filesystem.makedirs(filesystem._parent(inner), exist_ok=True)
+            try:
+                if isinstance(filesystem, LocalFileSystem):
+                    _create(inner, content)
+                else:
+                    filesystem.pipe_file(inner, content, mode="create")
+                return content
+            except FileExistsError:
+                with suppress(FileNotFoundError):  # removed meanwhile: then it is ours to write
+                    return self.read(path)
+
     def read(self, path: str) -> bytes:
         """Read a small file."""
         filesystem, inner = fsspec.url_to_fs(path)
         content: bytes = filesystem.cat_file(inner)
         return content
 
+    def remove(self, path: str) -> None:
+        """Remove a small file, if it is there."""
+        filesystem, inner = fsspec.url_to_fs(path)
+        with suppress(FileNotFoundError):
+            filesystem.rm_file(inner)
+
     def read_all(self, folder: str) -> dict[str, bytes]:
         """The small files below a folder, by path; none if it is not there."""
         filesystem, inner = fsspec.url_to_fs(folder)
         paths = filesystem.find(inner)
-        return dict(filesystem.cat(paths)) if paths else {}
+        found = filesystem.cat(paths, on_error="return") if paths else {}
+        there = {path: content for path, content in found.items() if not isinstance(content, FileNotFoundError)}
+        for content in there.values():
+            if isinstance(content, Exception):
+                raise content
+        return there
 
     def iceberg(self, pipeline: str, name: str) -> Table:
         """A table as PyIceberg knows it."""
@@ -171,6 +200,20 @@ def schema_of(columns: pa.Schema) -> Schema:
 
     ours = [pa.field(EPOCH, pa.int64()), pa.field(DIFF, pa.int64()), pa.field(PART, pa.int32())]
     return assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(pa.schema([*columns, *ours])))
+
+
+def _create(path: str, content: bytes) -> None:
+    """Create a local file with all of its content, or refuse: it is written under another name, then given its own."""
+    unfinished = f"{path}.{uuid4().hex}"
+    try:
+        with open(unfinished, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(unfinished, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.remove(unfinished)
 
 
 def _files(table: Table, snapshot_id: int) -> Iterator[DataFile]:
