@@ -68,7 +68,7 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "NO_EPOCH": Code("Call it inside a stage; in a test, inside 'with firnline.testing.at(...)'."),
         # computing a change from changes
         "NONDETERMINISTIC_FUNCTION": Code(
-            "Use epoch.now or epoch.random(...) in a source, epoch_time() or an explicit order in a stage."
+            "Use epoch.now, epoch.random(...) or epoch.logged(...) in a source, epoch_time() or an explicit order in a stage."
         ),
         "DEDUP_WITHOUT_ORDER": Code("Say which row stays: orderBy(...).dropDuplicates([...]), or use distinct()."),
         "LIMIT_WITHOUT_ORDER": Code("Say which rows stay: orderBy(...).limit(n)."),
@@ -80,6 +80,7 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "UNRESOLVED_COLUMN": Code("Refer to columns of the DataFrame at hand."),
         # reading files
         "MISSING_FILE": Code("Deliver the file, or pass optional=True if an epoch may have none.", retryable=True),
+        "FILE_CHANGED": Code("Put the file back as it was: the epoch is made from the files that its first attempt listed."),
         "UNREADABLE_FILE": Code("Check that the file exists, is readable and is of the declared format."),
         "SCHEMA_MISMATCH": Code("Make the file's columns and the declared schema agree."),
         "TOO_MANY_MALFORMED": Code("Correct the file, or raise quarantine_fraction in firnline.toml."),

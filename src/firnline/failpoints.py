@@ -36,6 +36,7 @@ _AFTER_A_COMMIT: tuple[Kind, ...] = ("kill", "lost", "hang", "delay", "twice")
 POINTS: Mapping[str, tuple[str, tuple[Kind, ...]]] = MappingProxyType(
     {
         "advance.planned": ("it is known which epochs are missing; nothing is done yet", _ANYWHERE),
+        "determinant.logged": ("what a source took from the outside is written down, and not used yet", _ANYWHERE),
         "log.created": ("the table of a new log is there, without a snapshot", _ANYWHERE),
         "stage.written": ("Spark has staged a delta; nobody has looked at it", _ANYWHERE),
         "stage.audited": ("what was staged has its digests, and its keys are right", _ANYWHERE),

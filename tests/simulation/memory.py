@@ -105,8 +105,20 @@ class MemoryTables:
         self.files[path] = content
         self._step("written")
 
+    def write_once(self, path: str, content: bytes) -> bytes:
+        self._step("write once")
+        stands = self.files.setdefault(path, content)
+        self._step("written")
+        return stands
+
+    def remove(self, path: str) -> None:
+        self._step("remove")
+        self.files.pop(path, None)
+
     def read(self, path: str) -> bytes:
         self._step("read")
+        if path not in self.files:
+            raise FileNotFoundError(path)
         return self.files[path]
 
     def read_all(self, folder: str) -> dict[str, bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -43,14 +43,14 @@ def _named(name: str, *inputs: str) -> object:
     return scope[name]
 
 
-def delta(name: str, epoch: int) -> list[tuple[Row, int]]:
-    """What a source delivers: a row that stays, a row of the epoch before that goes, now and then nothing."""
+def delta(name: str, epoch: int, found: int) -> list[tuple[Row, int]]:
+    """What a source delivers of what it found outside: rows that stay, one that goes again, now and then nothing."""
     if (epoch + len(name)) % 4 == 3:
         return []
-    rows: list[tuple[Row, int]] = [((epoch % 3, f"{name}{epoch}"), 1)]
+    rows: list[tuple[Row, int]] = [((epoch % 3, found), 1), ((epoch % 3, -1 - epoch), 1)]
     before = epoch - 1
     if before >= 0 and (before + len(name)) % 4 != 3 and epoch % 2:
-        rows.append(((before % 3, f"{name}{before}"), -1))
+        rows.append(((before % 3, -1 - before), -1))
     return rows
 
 
@@ -71,18 +71,16 @@ def evaluate(name: str, inputs: Mapping[str, State]) -> State:
 GRAPH = _declared()
 
 
-def oracle(name: str, upper: int) -> State:
-    """The rows of a collection before a point, from the deliveries alone."""
+def oracle(name: str, upper: int, found: Mapping[tuple[str, int], int]) -> State:
+    """The rows of a collection before a point, from what the sources found outside alone."""
     collection = GRAPH.collection(name)
     if collection.kind == "source":
         state: Counter[Row] = Counter()
         for epoch in range(upper):
-            state.update(dict(delta(name, epoch)))
+            for row, weight in delta(name, epoch, found[name, epoch]):
+                state[row] += weight
         return {row: weight for row, weight in state.items() if weight}
-    return evaluate(name, {each: oracle(each, upper) for each in collection.inputs})
-
-
-ORACLE = {(each.name, upper): oracle(each.name, upper) for each in GRAPH.collections for upper in range(EPOCHS + 1)}
+    return evaluate(name, {each: oracle(each, upper, found) for each in collection.inputs})
 
 
 def project(tables: MemoryTables) -> Project:
@@ -108,6 +106,8 @@ class Engine:
 
     project: Project
     tables: MemoryTables
+    look: Callable[[], int]
+    """The world outside: another answer at every look."""
     succeeded: set[str] = field(default_factory=set)
     """The attempts that published, or found that somebody else had."""
 
@@ -140,7 +140,10 @@ class Engine:
 
     def _delta(self, collection: Collection, epoch: Epoch, before: State, inputs: Mapping[str, Head]) -> list[Weighted]:
         if collection.kind == "source":
-            return [(row, epoch.lower, weight) for row, weight in delta(collection.name, epoch.lower)]
+            logged = self.project.determinants(GRAPH.name, collection.name, epoch.lower)
+            found = logged.find("outside")
+            found = logged.log("outside", self.look()) if found is None else found
+            return [(row, epoch.lower, weight) for row, weight in delta(collection.name, epoch.lower, found)]
         states = {}
         for name, head in inputs.items():
             table = self.project.log(GRAPH.name, name).load()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from firnline.model.description import Description, Verdict
 from firnline.plan.frontier import Frontier
 from firnline.tables.control import Control
+from firnline.tables.determinants import Determinants
 from firnline.tables.metadata import Metadata
 from tests.simulation.__main__ import failure
 from tests.simulation.memory import MemoryTables
@@ -43,12 +45,18 @@ def show_everything(self: Control) -> Frontier:
     return Frontier(4, {})
 
 
+def look_again(self: Determinants, name: str, value: object) -> object:
+    self._catalog.write(self._path(name), json.dumps({"name": name, "value": value}).encode())
+    return value
+
+
 @pytest.mark.parametrize(
     ("target", "name", "broken"),
     [
         (Description, "judge", publish_anyway),
         (MemoryTables, "_unmoved", commit_anyway),
         (Control, "frontier", show_everything),
+        (Determinants, "log", look_again),
     ],
 )
 def test_a_broken_rule_is_noticed(

@@ -1,4 +1,4 @@
-"""What a source's function gets: its epoch, a session, and a reader of files that sets malformed records aside.
+"""What a source's function gets: its epoch, a session, logged values, and a reader of files that sets malformed records aside.
 
 A record of a CSV or JSON file that does not fit the declared schema goes to the source's quarantine with the reason, the file and
 the raw text. Nothing outside the configured roots is read.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
+from firnline.engine.outside import Determinants, Outside
 from firnline.errors import FirnlineError
 from firnline.model.epoch import Epoch, Schedule, to_datetime
 from firnline.model.names import quoted
@@ -57,14 +58,17 @@ class SourceEpoch:
     lower: datetime | int
     upper: datetime | int
     _settings: Settings
+    _outside: Outside
     _read: list[DataFrame] = field(default_factory=list)
     _malformed: list[DataFrame] = field(default_factory=list)
 
     @classmethod
-    def of(cls, session: SparkSession, settings: Settings, schedule: Schedule, epoch: Epoch) -> SourceEpoch:
-        """The user's view of an epoch."""
+    def of(
+        cls, session: SparkSession, settings: Settings, schedule: Schedule, epoch: Epoch, determinants: Determinants
+    ) -> SourceEpoch:
+        """The user's view of an epoch, with what was logged for it."""
         lower, upper = (to_datetime(point) if schedule.timed else point for point in (epoch.lower, epoch.upper))
-        return cls(session, schedule.label(epoch.lower), lower, upper, settings)
+        return cls(session, schedule.label(epoch.lower), lower, upper, settings, Outside(determinants, settings.root))
 
     @property
     def now(self) -> datetime | int:
@@ -76,8 +80,23 @@ class SourceEpoch:
         hashed = F.xxhash64(F.lit(name), F.lit(self.label), *(F.col(column) for column in columns))
         return F.shiftrightunsigned(hashed, 11) / F.lit(2.0**53)
 
+    def logged(self, name: str, fn: Callable[[], Any]) -> Any:
+        """The value of ``fn()``, as it was when the epoch was first tried.
+
+        It is logged before it is returned. Every later attempt, and every replay, is given the logged value; the function is not
+        called again.
+
+        Args:
+            name: What tells the value from others of the same epoch.
+            fn: Asks the outside (a service, a clock) and returns a JSON value.
+        """
+        return self._outside.value(name, fn)
+
     def files(self, pattern: str, *, format: str, schema: str | StructType, optional: bool = False, **options: Any) -> DataFrame:
         """The records of the files that match a pattern.
+
+        Which files these are, with their sizes and checksums, is logged before they are read. The retry of an attempt that died
+        reads the same files, and refuses one that changed.
 
         Args:
             pattern: A path below the project's root, with wildcards; ``{epoch:%Y-%m-%d}`` stands for the epoch's beginning.
@@ -89,11 +108,11 @@ class SourceEpoch:
         if format not in FORMATS:
             raise FirnlineError("BAD_OPTION", f"format={format!r} is none of {', '.join(FORMATS)}")
         wanted = _schema(schema)
-        paths = self._listing(pattern.format(epoch=self.lower))
-        if not paths:
-            if optional:
-                return self.spark.createDataFrame([], wanted)
-            raise FirnlineError("MISSING_FILE", f"no file matches {pattern.format(epoch=self.lower)!r}")
+        named = pattern.format(epoch=self.lower)
+        found = self._outside.files(named, lambda: self._matching(named), is_optional=optional)
+        if not found:
+            return self.spark.createDataFrame([], wanted)
+        paths = [_GLOB.sub(r"\\\g<0>", str(path)) for path in found]  # Spark is told each file by its very name
         if format == "parquet":
             return self._parquet(paths, wanted, options)
         return self._text(paths, format, wanted, options)
@@ -104,20 +123,29 @@ class SourceEpoch:
         bad, total = (sum(row[position] for row in counts) for position in (0, 1))
         return Malformed(reduce(DataFrame.unionAll, self._malformed), bad, total) if bad else None
 
+    @property
+    def determinants(self) -> dict[str, Any]:
+        """What was taken from the outside so far, by name."""
+        return self._outside.used
+
+    def failed(self, error: BaseException) -> None:
+        """Forget what the next attempt shall look for anew."""
+        self._outside.failed(error)
+
     def close(self) -> None:
         """Let go of what was kept while the epoch was read."""
         for read in self._read:
             read.unpersist()
 
-    def _listing(self, pattern: str) -> list[str]:
-        """The files that match, those below matching folders included; Spark is told each by its very name."""
+    def _matching(self, pattern: str) -> list[Path]:
+        """The files that match, those below matching folders included."""
         root = self._settings.root
         matching = glob.glob(pattern if Path(pattern).is_absolute() else f"{glob.escape(str(root))}/{pattern}", recursive=True)
-        files = sorted(file for path in matching for file in _files(Path(path)))
+        files = [file for path in matching for file in _files(Path(path))]
         for path in files or [root / pattern]:
             if not any(path.resolve().is_relative_to(allowed) for allowed in self._settings.roots):
                 raise FirnlineError("PATH_OUTSIDE_ROOT", f"{path} is outside the configured roots")
-        return [_GLOB.sub(r"\\\g<0>", str(path)) for path in files]
+        return files
 
     def _parquet(self, paths: list[str], wanted: StructType, options: dict[str, Any]) -> DataFrame:
         found = self.spark.read.options(**options).parquet(*paths)

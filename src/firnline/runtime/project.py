@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from firnline.ledger import Ledger
     from firnline.tables.catalog import Catalog
     from firnline.tables.control import Control
+    from firnline.tables.determinants import Determinants
     from firnline.tables.failures import Failures
     from firnline.tables.log import Log
 
@@ -86,6 +87,12 @@ class Project:
         from firnline.tables.failures import Failures
 
         return Failures(self.catalog, pipeline)
+
+    def determinants(self, pipeline: str, collection: str, lower: int) -> Determinants:
+        """What an epoch of a source took from the outside."""
+        from firnline.tables.determinants import Determinants
+
+        return Determinants(self.catalog, pipeline, collection, lower)
 
     def control(self, pipeline: str) -> Control:
         """The control table of a pipeline."""

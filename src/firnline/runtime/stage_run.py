@@ -44,10 +44,15 @@ class StageRun:
     def publish(self, generation: int, inputs: Mapping[str, Head]) -> Published:
         """Compute, stage, audit and publish the epoch."""
         began = time.monotonic()
-        given = SourceEpoch.of(self.session, self.project.settings, self.declared.graph.schedule, self.epoch)
+        graph = self.declared.graph
+        determinants = self.project.determinants(graph.name, self.collection.name, self.epoch.lower)
+        given = SourceEpoch.of(self.session, self.project.settings, graph.schedule, self.epoch, determinants)
         with told(self.collection, given.label, self.project.settings.root):
             try:
                 return self._published(given, generation, inputs, began)
+            except BaseException as error:
+                given.failed(error)
+                raise
             finally:
                 given.close()
 
@@ -63,7 +68,8 @@ class StageRun:
             return Published(staged, Digest())
         if malformed is not None:
             self._quarantine(malformed, began)
-        verdict = destination.publish(staged, self.epoch, generation, self.fingerprint, {}, time.monotonic() - began)
+        seconds = time.monotonic() - began
+        verdict = destination.publish(staged, self.epoch, generation, self.fingerprint, {}, seconds, given.determinants)
         return Published(verdict, staged.total, malformed.count if malformed else 0)
 
     def _derived(self, generation: int, inputs: Mapping[str, Head], began: float) -> Published:

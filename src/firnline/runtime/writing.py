@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
@@ -129,12 +131,19 @@ class Destination:
         )
 
     def publish(
-        self, made: Staged, epoch: Epoch, generation: int, fingerprint: Fingerprint, inputs: Mapping[str, Input], seconds: float
+        self,
+        made: Staged,
+        epoch: Epoch,
+        generation: int,
+        fingerprint: Fingerprint,
+        inputs: Mapping[str, Input],
+        seconds: float,
+        determinants: Mapping[str, Any] = MappingProxyType({}),
     ) -> Verdict:
         """Publish what was staged, from where the log ended up to the epoch's end."""
         lower = self.head.description.upper
         name = self.log.collection
-        sidecar = Sidecar(name, lower, epoch.upper, made.attempt, fingerprint, inputs, made.digests, seconds)
+        sidecar = Sidecar(name, lower, epoch.upper, made.attempt, fingerprint, inputs, made.digests, seconds, determinants)
         return self.log.publish(generation, sidecar, made.snapshot)
 
 

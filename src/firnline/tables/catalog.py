@@ -9,12 +9,16 @@ failure, because everything but a definite conflict leaves the outcome unknown.
 from __future__ import annotations
 
 import gzip
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import fsspec
+from fsspec.implementations.local import LocalFileSystem
 
 from firnline.errors import FirnlineError
 from firnline.model.names import PART
@@ -111,10 +115,30 @@ class Catalog:
             ExpireSnapshots(transaction).by_ids(list(staged)).commit()
 
     def write(self, path: str, content: bytes) -> None:
-        """Write a small file."""
+        """Write a small file, whole or not at all."""
         filesystem, inner = fsspec.url_to_fs(path)
         filesystem.makedirs(filesystem._parent(inner), exist_ok=True)
-        filesystem.pipe_file(inner, content)
+        if isinstance(filesystem, LocalFileSystem):
+            with _drafted(inner, content) as draft:
+                draft.replace(inner)
+        else:
+            filesystem.pipe_file(inner, content)
+
+    def write_once(self, path: str, content: bytes) -> bytes:
+        """Write a small file, whole or not at all, unless it is there; returns what stands there."""
+        filesystem, inner = fsspec.url_to_fs(path)
+        while True:
+            filesystem.makedirs(filesystem._parent(inner), exist_ok=True)
+            try:
+                if isinstance(filesystem, LocalFileSystem):
+                    with _drafted(inner, content) as draft:
+                        os.link(draft, inner)
+                else:
+                    filesystem.pipe_file(inner, content, mode="create")
+                return content
+            except FileExistsError:
+                with suppress(FileNotFoundError):  # removed meanwhile: then it is ours to write
+                    return self.read(path)
 
     def read(self, path: str) -> bytes:
         """Read a small file."""
@@ -122,11 +146,22 @@ class Catalog:
         content: bytes = filesystem.cat_file(inner)
         return content
 
+    def remove(self, path: str) -> None:
+        """Remove a small file, if it is there."""
+        filesystem, inner = fsspec.url_to_fs(path)
+        with suppress(FileNotFoundError):
+            filesystem.rm_file(inner)
+
     def read_all(self, folder: str) -> dict[str, bytes]:
         """The small files below a folder, by path; none if it is not there."""
         filesystem, inner = fsspec.url_to_fs(folder)
         paths = filesystem.find(inner)
-        return dict(filesystem.cat(paths)) if paths else {}
+        found = filesystem.cat(paths, on_error="return") if paths else {}
+        there = {path: content for path, content in found.items() if not isinstance(content, FileNotFoundError)}
+        for content in there.values():
+            if isinstance(content, Exception):
+                raise content
+        return there
 
     def iceberg(self, pipeline: str, name: str) -> Table:
         """A table as PyIceberg knows it."""
@@ -172,6 +207,20 @@ def _schema(columns: pa.Schema) -> Schema:
     from pyiceberg.schema import assign_fresh_schema_ids
 
     return assign_fresh_schema_ids(_pyarrow_to_schema_without_ids(columns))
+
+
+@contextmanager
+def _drafted(path: str, content: bytes) -> Iterator[Path]:
+    """All of a local file's content under another name, to be given its own."""
+    draft = Path(f"{path}.{uuid4().hex}")
+    try:
+        with draft.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        yield draft
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _files(table: Table, snapshot_id: int) -> Iterator[DataFile]:

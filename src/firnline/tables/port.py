@@ -39,6 +39,12 @@ class Tables(Protocol):
     def write(self, path: str, content: bytes) -> None:
         """Write a small file."""
 
+    def write_once(self, path: str, content: bytes) -> bytes:
+        """Write a small file, whole or not at all, unless it is there; the content that stands."""
+
+    def remove(self, path: str) -> None:
+        """Remove a small file, if it is there."""
+
     def read(self, path: str) -> bytes:
         """Read a small file."""
 
