@@ -6,9 +6,11 @@ import importlib
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
+from statistics import median
 from typing import Annotated, Any
 
 import typer
@@ -74,6 +76,32 @@ def incremental(
         raise typer.Exit(1)
 
 
+@bench.command()
+def overhead(
+    rows: Annotated[int, typer.Option(min=1, help="Changed rows per epoch.")] = 5_000_000,
+    runs: Annotated[int, typer.Option(min=1, help="Counted epochs; there is one more to warm up.")] = 5,
+    work: Annotated[Path | None, typer.Option(help="An empty folder for tables; a temporary one by default.")] = None,
+    json: Json = False,
+) -> None:
+    """Measure what digests, lineage and commits cost: epochs with and without them, in turns."""
+    import tempfile
+
+    checkout = _checkout()
+    measure = _loaded("measure", "overhead")
+    with tempfile.TemporaryDirectory() as temporary, _progress(json) as say:
+        costs = measure.measured((work or Path(temporary)).resolve(), checkout / ".firnline" / "jars", rows, runs, say)
+    if json:
+        print_json({"rows": rows, "machine": _machine(), "costs": [{**asdict(cost), "share": cost.share} for cost in costs]})
+        return
+    lines = [(cost.collection, _spread(cost.off), _spread(cost.on), f"{cost.share:+.1%}") for cost in costs]
+    columns = ("collection", "off, seconds", "on, seconds", "cost")
+    print_table(f"Digests, lineage and commits at {rows:,} changed rows: median (least to most) of {runs}", columns, lines)
+
+
+def _spread(seconds: Sequence[float]) -> str:
+    return f"{median(seconds):.2f} ({min(seconds):.2f}-{max(seconds):.2f})"
+
+
 def _checkout() -> Path:
     """The repository that this very code is in, importable."""
     root = Path(__file__).parents[3]
@@ -84,10 +112,10 @@ def _checkout() -> Path:
     return root
 
 
-def _loaded(name: str) -> Any:
-    """A module of the benchmark; it needs packages that Firnline itself does not."""
+def _loaded(name: str, benchmark: str = "incremental") -> Any:
+    """A module of a benchmark; it needs packages that Firnline itself does not."""
     try:
-        return importlib.import_module(f"bench.incremental.{name}")
+        return importlib.import_module(f"bench.{benchmark}.{name}")
     except ModuleNotFoundError as error:
         raise FirnlineError("PREREQUISITE", f"the benchmarks need {error.name}", todo="Set the checkout up: make.") from error
 
