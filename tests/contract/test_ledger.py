@@ -52,7 +52,7 @@ def test_publications_come_back_as_they_were_recorded(ledger: Ledger) -> None:
 
 def test_an_empty_ledger_answers_with_nothing(ledger: Ledger) -> None:
     ledger.record([])
-    assert (ledger.publications("web"), ledger.newest_snapshots("web")) == ([], {})
+    assert (ledger.publications("web"), ledger.known("web", ["visits"])) == ([], set())
 
 
 def test_recording_twice_leaves_one_entry_the_last(ledger: Ledger) -> None:
@@ -74,14 +74,14 @@ def test_only_the_newest_generation_of_each_collection_is_told(ledger: Ledger) -
     ledger.record(old + new + other)
     assert ledger.publications("web") == other + new
     assert ledger.publications("web", "visits") == new
-    assert ledger.newest_snapshots("web") == {"visits": (1, 20), "ranks": (0, 20)}
+    assert ledger.known("web", ["visits"]) == {("visits", 0, 0), ("visits", 0, 10), ("visits", 0, 20), ("visits", 1, 10)}
 
 
 def test_pipelines_do_not_see_each_other(ledger: Ledger) -> None:
     theirs = replace(publication(generation=5), pipeline="other")
     ledger.record([publication(), theirs])
     assert ledger.publications("web") == [publication()]
-    assert ledger.newest_snapshots("other") == {"visits": (5, 10)}
+    assert ledger.known("other", ["visits"]) == {("visits", 5, 0)}
 
 
 def test_forgetting_drops_publications_of_that_pipeline(ledger: Ledger) -> None:
@@ -184,7 +184,7 @@ def test_a_ledger_of_a_newer_firnline_is_refused_untouched(ledger: Ledger, uri: 
 FIRST_USE = """
 import sys, alembic.command  # early, so that all of them migrate at the same moment
 from datetime import UTC, datetime
-from firnline.ledger import Input, Ledger, Part, Publication
+from firnline.ledger import Ledger, Publication
 ledger, number = Ledger(sys.argv[1]), int(sys.argv[2])
 print("ready", flush=True)
 sys.stdin.readline()

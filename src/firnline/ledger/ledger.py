@@ -71,14 +71,6 @@ class Ledger:
         found = self._ask(select(_P.collection, _P.generation, _P.lower).where(wanted))
         return {(collection, generation, lower) for collection, generation, lower in found}
 
-    def newest_snapshots(self, pipeline: str) -> dict[str, tuple[int, int]]:
-        """(generation, upper) of each collection, as far as the index reaches."""
-        reach = select(_P.collection, _P.generation, func.max(_P.upper)).where(_P.pipeline == pipeline)
-        newest: dict[str, tuple[int, int]] = {}
-        for collection, generation, upper in self._ask(reach.group_by(_P.collection, _P.generation)):
-            newest[collection] = max(newest.get(collection, (generation, upper)), (generation, upper))
-        return newest
-
     def forget(self, pipeline: str) -> None:
         """Drop a pipeline's publications with their inputs and parts, to rebuild them from the logs."""
         with self._transaction(writing=True) as connection:

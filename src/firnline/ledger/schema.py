@@ -69,7 +69,7 @@ PUBLICATIONS = Table(
     Column("published_at", Moment, nullable=False),
     Column("seconds", Double, nullable=False),
     PrimaryKeyConstraint("pipeline", "collection", "generation", "lower", name="firnline_publication_key"),
-    # How far a generation reaches, is answered from this index alone.
+    # Which generation is the newest, and how far it reaches, is answered from this index alone.
     Index("firnline_publication_reach", "pipeline", "collection", "generation", "upper"),
 )
 
