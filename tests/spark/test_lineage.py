@@ -9,9 +9,12 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.connect.session import SparkSession
 
 from firnline.ledger import Ledger
+from firnline.model.names import BOOKKEEPING, DIFF, PART
 from firnline.runtime.lineage import lineage
 from firnline.runtime.project import Project
 from tests.spark.running import run_epoch
@@ -50,6 +53,67 @@ PIPELINE = """
         return spent.agg(F.count("*").alias("n"))
 """
 
+CUT = """
+    import firnline as fl
+    from pyspark.sql import functions as F
+
+    oracle = fl.Pipeline("oracle", schedule=1, start=0)
+
+    @oracle.source(keys=["id"], partition_by=["who"], parts=4)
+    def orders(epoch):
+        rows = [(epoch.lower * 100 + n, n % 7 if n % 5 else None, n % 11) for n in range(30)]
+        return epoch.spark.createDataFrame(rows, "id int, who int, amount int")
+
+    @oracle.source(keys=["number"], parts=4)
+    def people(epoch):
+        rows = [(n, f"name {n % 3}") for n in range(epoch.lower * 4, epoch.lower * 4 + 4)]
+        return epoch.spark.createDataFrame(rows, "number int, name string")
+
+    def stage(function, **options):
+        return oracle.stage(**{"partition_by": ["who"], "parts": 4, "keys": ["id"], **options})(function)
+
+    @stage
+    def inner(orders, people):
+        return orders.join(people, orders.who == people.number).select("id", "who", "name")
+
+    @stage
+    def by_right(orders, people):
+        return orders.join(people, orders.who == people.number).select("id", F.col("number").alias("who"), "name")
+
+    @stage
+    def left(orders, people):
+        return orders.join(people, orders.who == people.number, "left").select("id", "who", "name")
+
+    @stage
+    def left_by_null(orders, people):
+        return orders.join(people, orders.who == people.number, "left").select("id", F.col("number").alias("who"), "name")
+
+    @stage
+    def anti(orders, people):
+        return orders.join(people, orders.who == people.number, "anti").where("amount > 2")
+
+    @stage
+    def loose(orders, people):
+        return orders.join(people, (orders.who == people.number) & (orders.amount > 4), "left").select("id", "who", "name")
+
+    def united(orders, people):
+        return orders.select("who").union(people.select("number")).distinct()
+
+    stage(united, keys=["who"])
+
+    def full(orders, people):
+        joined = orders.join(people, orders.who == people.number, "full")
+        return joined.groupBy("who").agg(F.count("name").alias("n"))
+
+    stage(full, keys=["who"])
+
+    def best(orders):
+        best = orders.groupBy("who", "amount").agg(F.max("id").alias("id"))
+        return best.groupBy("who").agg(F.sum("id").alias("s"), F.min("amount").alias("a"))
+
+    stage(best, keys=["who"])
+"""
+
 
 def source(name: str) -> dict[str, str]:
     return {name: PIPELINE.format(name=name)}
@@ -74,6 +138,32 @@ def test_sidecars_say_which_parts_come_from_which(project: Make, spark: SparkSes
     assert {(node.collection, node.later) for node in whole.nodes} == {
         (name, 1) for name in ("orders", "named", "spent", "by_name", "count")
     }
+
+
+def test_a_part_can_be_computed_from_the_parts_that_lineage_names(project: Make, spark: SparkSession) -> None:
+    made = project(oracle=CUT)
+    run_epoch(made, spark, "oracle", "1")
+    declared = made.declared("oracle")
+    stages = [each for each in declared.graph.collections if each.kind == "stage"]
+    found = {each.name: {name for name, parts in how(made, "oracle", each.name).items() if parts == "same"} for each in stages}
+    assert found == {
+        **{name: {"orders", "people"} for name in ("inner", "by_right", "left", "anti", "loose", "united")},
+        **{name: set() for name in ("left_by_null", "full")},
+        "best": {"orders"},
+    }
+    for stage in (each for each in stages if found[each.name] == set(each.inputs)):
+        for part in range(stage.parts):
+            computed = declared.functions[stage.name](**{name: stored(spark, name, part) for name in stage.inputs})
+            kept = stored(spark, stage.name, part)
+            assert sorted(computed.select(*kept.columns).collect(), key=repr) == sorted(kept.collect(), key=repr)
+
+
+def stored(spark: SparkSession, name: str, part: int | None) -> DataFrame:
+    """The rows of a collection, or of one part of it, as they stand in the log."""
+    table = spark.table(f"lake.oracle.{name}")
+    columns = [column for column in table.columns if column not in BOOKKEEPING]
+    rows = table if part is None else table.where(table[PART] == part)
+    return rows.groupBy(*columns).agg(F.sum(DIFF).alias("w")).where("w > 0").drop("w")
 
 
 class Slow(Ledger):
