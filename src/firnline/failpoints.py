@@ -45,6 +45,8 @@ POINTS: Mapping[str, tuple[str, tuple[Kind, ...]]] = MappingProxyType(
         "publish.committed": ("the epoch is in the log; its publisher does not know it yet", _AFTER_A_COMMIT),
         "publish.lost": ("somebody else was faster, and what this attempt had staged is dropped", _AFTER_A_COMMIT),
         "advance.published": ("the epoch is published; no index knows of it", _ANYWHERE),
+        "stash.written": ("the publication waits on the local disk to be carried to the ledger", _ANYWHERE),
+        "ledger.recorded": ("the ledger knows of it; it is still in the stash", ("kill", "raise", "delay")),
         "frontier.judged": ("all collections hold an epoch; readers do not see it yet", _ANYWHERE),
         "frontier.committed": ("readers see it; who let them does not know it yet", _AFTER_A_COMMIT),
     }

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from sqlalchemy import column, create_engine, table, text
 
 from firnline.errors import FirnlineError
-from firnline.ledger import Ledger, Publication
+from firnline.ledger import Input, Ledger, Part, Publication
 from firnline.ledger.schema import HEAD, METADATA, VERSION_TABLE
 
 NOON = datetime(2026, 1, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -51,7 +52,7 @@ def test_publications_come_back_as_they_were_recorded(ledger: Ledger) -> None:
 
 def test_an_empty_ledger_answers_with_nothing(ledger: Ledger) -> None:
     ledger.record([])
-    assert (ledger.publications("web"), ledger.newest_snapshots("web")) == ([], {})
+    assert (ledger.publications("web"), ledger.known("web", ["visits"])) == ([], set())
 
 
 def test_recording_twice_leaves_one_entry_the_last(ledger: Ledger) -> None:
@@ -73,14 +74,14 @@ def test_only_the_newest_generation_of_each_collection_is_told(ledger: Ledger) -
     ledger.record(old + new + other)
     assert ledger.publications("web") == other + new
     assert ledger.publications("web", "visits") == new
-    assert ledger.newest_snapshots("web") == {"visits": (1, 20), "ranks": (0, 20)}
+    assert ledger.known("web", ["visits"]) == {("visits", 0, 0), ("visits", 0, 10), ("visits", 0, 20), ("visits", 1, 10)}
 
 
 def test_pipelines_do_not_see_each_other(ledger: Ledger) -> None:
     theirs = replace(publication(generation=5), pipeline="other")
     ledger.record([publication(), theirs])
     assert ledger.publications("web") == [publication()]
-    assert ledger.newest_snapshots("other") == {"visits": (5, 10)}
+    assert ledger.known("other", ["visits"]) == {("visits", 5, 0)}
 
 
 def test_forgetting_drops_publications_of_that_pipeline(ledger: Ledger) -> None:
@@ -90,6 +91,53 @@ def test_forgetting_drops_publications_of_that_pipeline(ledger: Ledger) -> None:
     ledger.forget("web")
     assert ledger.publications("web") == []
     assert ledger.publications("other") == [theirs]
+
+
+def read_by(of: Publication, name: str = "clicks", parts: str = "same") -> Input:
+    return Input(of.pipeline, of.collection, of.generation, of.lower, name, 2, of.upper, BIG, 11, parts)  # type: ignore[arg-type]
+
+
+def part_of(of: Publication, number: int = 0) -> Part:
+    return Part(of.pipeline, of.collection, of.generation, of.lower, number, 7, -3, 2**64 - 1 - number, 0)
+
+
+def test_inputs_and_parts_come_back_as_they_were_recorded(ledger: Ledger) -> None:
+    one, two = publication(), publication(lower=10)
+    inputs = [read_by(one), read_by(one, "pages", "all"), read_by(two)]
+    parts = [part_of(one, 0), part_of(one, 3), part_of(two, 1)]
+    ledger.record([two, one], inputs[::-1], parts[::-1])
+    assert (ledger.inputs("web"), ledger.parts("web")) == (inputs, parts)
+    assert (ledger.inputs("web", "visits"), ledger.parts("web", "ranks")) == (inputs, [])
+    assert ledger.known("web", ["visits", "ranks"]) == {("visits", 0, 0), ("visits", 0, 10)}
+
+
+def test_recording_again_replaces_inputs_and_parts_of_that_publication_only(ledger: Ledger) -> None:
+    one, two = publication(), publication(lower=10)
+    ledger.record([one, two], [read_by(one), read_by(two)], [part_of(one, 0), part_of(two, 0)])
+    for _ in range(2):
+        ledger.record([one], [read_by(one, "pages")], [part_of(one, 1)])
+    assert ledger.inputs("web") == [read_by(one, "pages"), read_by(two)]
+    assert ledger.parts("web") == [part_of(one, 1), part_of(two, 0)]
+
+
+def test_inputs_and_parts_are_told_of_the_newest_generation_and_forgotten_with_it(ledger: Ledger) -> None:
+    old, new, theirs = publication(), publication(generation=1), replace(publication(), pipeline="other")
+    all_of = [old, new, theirs]
+    ledger.record(all_of, [read_by(each) for each in all_of], [part_of(each) for each in all_of])
+    assert (ledger.inputs("web"), ledger.parts("web")) == ([read_by(new)], [part_of(new)])
+    ledger.forget("web")
+    assert (ledger.inputs("web"), ledger.parts("web")) == ([], [])
+    assert (ledger.inputs("other"), ledger.parts("other")) == ([read_by(theirs)], [part_of(theirs)])
+
+
+def test_two_writers_of_the_same_entries_leave_one_of_each(ledger: Ledger, uri: str) -> None:
+    publications = [publication(lower=lower) for lower in range(0, 300, 10)]
+    entries = (publications, [read_by(each) for each in publications], [part_of(each) for each in publications])
+    ledger.publications("web")
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(Ledger(uri).record, *entries) for _ in range(8)]:
+            done.result()
+    assert (ledger.publications("web"), ledger.inputs("web"), ledger.parts("web")) == entries
 
 
 def test_entries_survive_the_ledger_object(uri: str) -> None:

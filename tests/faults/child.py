@@ -17,7 +17,9 @@ def main(root: str, remote: str, pipeline: str, label: str) -> int:
     """Print what became of each collection, or the error."""
     session = SparkSession.builder.remote(remote).create()
     try:
-        outcomes = run_epoch(Project.load(Path(root)), session, pipeline, label)
+        project = Project.load(Path(root))
+        outcomes = run_epoch(project, session, pipeline, label)
+        project.flusher.drain(20)
     except FirnlineError as error:
         print(json.dumps(error.as_json()))
         return 1

@@ -34,6 +34,7 @@ PIPELINE = """
 
     @{name}.source(keys=["k"], parts=2)
     def numbers(epoch):
+        assert epoch.logged("outside", lambda: 10) == 10
         rows = [(epoch.lower * 10 + n, n % 3, float(n)) for n in range(10)]
         return epoch.spark.createDataFrame(rows, "k bigint, g bigint, x double")
 
@@ -123,6 +124,8 @@ def _check(made: Project, name: str) -> None:
         assert table is not None
         left = [snapshot for snapshot in table.snapshots.values() if SIDECAR not in snapshot.summary]
         assert len(left) <= 1, "only what the interrupted attempt had staged may be left"
+    assert made.flusher.drain(30)
+    assert {(entry.collection, entry.lower) for entry in made.ledger.publications(name)} >= {("totals", 0), ("totals", 1)}
     frontier = made.control(name).frontier()
     assert frontier is not None
     assert frontier.upper == 2

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 import firnline as fl
+from firnline.ledger.entry import Publication
 from firnline.model.declaration import Collection
 from firnline.model.description import Verdict
 from firnline.model.digest import Digest, digest
@@ -17,6 +18,7 @@ from firnline.model.fingerprint import Fingerprint
 from firnline.model.graph import Graph, check
 from firnline.runtime.attempt import Published, staged
 from firnline.runtime.project import Project
+from firnline.runtime.stash import Line
 from firnline.settings import Settings
 from firnline.tables.log import ATTEMPT, Head, head_of
 from firnline.tables.sidecar import Input, Sidecar
@@ -83,20 +85,56 @@ def oracle(name: str, upper: int, found: Mapping[tuple[str, int], int]) -> State
     return evaluate(name, {each: oracle(each, upper, found) for each in collection.inputs})
 
 
-def project(tables: MemoryTables) -> Project:
-    """A project over tables in memory."""
+def project(tables: MemoryTables, step: Callable[[str], None]) -> Project:
+    """A project over tables, stash and ledger in memory."""
     made = Project(Settings.model_construct())
-    made.__dict__.update(catalog=tables, ledger=MemoryLedger())
+    made.__dict__.update(catalog=tables, ledger=MemoryLedger(step), stash=MemoryStash(step), flusher=Unasked())
     return made
 
 
+class MemoryStash:
+    """The stash of one machine."""
+
+    def __init__(self, step: Callable[[str], None]) -> None:
+        self._step = step
+        self.lines: dict[str, Line] = {}
+
+    def put(self, line: Line) -> None:
+        self._step("stash")
+        self.lines[line.publication.attempt] = line
+        self._step("stashed")
+
+    def batch(self) -> dict[str, Line]:
+        self._step("read stash")
+        return dict(list(self.lines.items())[:3])
+
+    def remove(self, files: Iterable[str]) -> None:
+        for file in list(files):
+            self._step("remove line")
+            self.lines.pop(file, None)
+
+
 class MemoryLedger:
-    """An index that knows nothing: nobody may depend on it."""
+    """The ledger's publications."""
 
-    def newest_snapshots(self, pipeline: str) -> dict[str, tuple[int, int]]:
-        return {}
+    def __init__(self, step: Callable[[str], None]) -> None:
+        self._step = step
+        self.entries: dict[tuple[str, int, int], Publication] = {}
 
-    def record(self, publications: object) -> None:
+    def record(self, publications: Sequence[Publication], inputs: object, parts: object) -> None:
+        self._step("record")
+        self.entries |= {(each.collection, each.generation, each.lower): each for each in publications}
+        self._step("recorded")
+
+    def known(self, pipeline: str, collections: Iterable[str]) -> set[tuple[str, int, int]]:
+        self._step("ask ledger")
+        return {key for key in self.entries if key[0] in set(collections)}
+
+
+class Unasked:
+    """The simulation has workers that flush."""
+
+    def start(self) -> None:
         pass
 
 

@@ -15,7 +15,7 @@ from greenlet import getcurrent, greenlet
 from firnline.errors import FirnlineError
 from firnline.world import World
 
-_DONE = {"committed", "created", "dropped", "staged", "written"}
+_DONE = {"committed", "created", "dropped", "recorded", "staged", "stashed", "written"}
 """Steps after an effect: an error here is a lost answer."""
 
 

@@ -11,6 +11,7 @@ from firnline.errors import FirnlineError
 from firnline.model.epoch import Epoch
 from firnline.plan.frontier import Frontier
 from firnline.runtime.advance import advance_by, complete
+from firnline.runtime.flusher import flush
 from firnline.tables.determinants import FOLDER
 from firnline.tables.log import ATTEMPT, SIDECAR
 from firnline.tables.sidecar import Sidecar
@@ -30,7 +31,7 @@ class Story:
     def __post_init__(self) -> None:
         self.scheduler = Scheduler(self.seed)
         self.tables = MemoryTables(self.scheduler.step)
-        self.project = project(self.tables)
+        self.project = project(self.tables, self.scheduler.step)
         self.engine = Engine(self.project, self.tables, lambda: self.scheduler.chance.randrange(1000))
 
     def run(self) -> None:
@@ -68,6 +69,7 @@ class Story:
                 self._completing(worker, epoch)
         for number in range(3):
             self.scheduler.start(f"reader {number}", self._read)
+            self.scheduler.start(f"flusher {number}", self._flush)
 
     def _task(self, worker: str, name: str, epoch: int) -> None:
         def work() -> None:
@@ -114,6 +116,15 @@ class Story:
             except OSError:
                 continue
 
+    def _flush(self) -> None:
+        """What a background thread does, and another one beside it."""
+        for _ in range(5):
+            self.scheduler.sleep(1)
+            try:
+                flush(self.project)
+            except (OSError, FirnlineError):
+                continue
+
     def _expected(self, name: str, upper: int) -> State:
         """From what was logged of the outside: what nobody logged, nobody may have used."""
         folder = f"{self.tables.warehouse}/{GRAPH.name}/{FOLDER}"
@@ -149,6 +160,13 @@ class Story:
         frontier = self.project.control(GRAPH.name).frontier()
         assert frontier is not None
         assert frontier.upper == EPOCHS
+        while flush(self.project):
+            pass
+        logs = [self.project.log(GRAPH.name, collection.name) for collection in GRAPH.collections]
+        held = {(log.collection, 0, entry.lower): entry.attempt for log in logs for entry in log.entries()}
+        entered = {key: entry.attempt for key, entry in self.project.ledger.entries.items()}  # type: ignore[attr-defined]
+        assert entered.items() <= held.items(), "the ledger has something that no log holds"
+        assert not self.project.stash.batch()
         left = set(self._left_behind()) & self.engine.succeeded
         assert not left, f"attempts that ended well left what they had staged: {left}"
 

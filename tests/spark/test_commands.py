@@ -1,4 +1,4 @@
-"""The command line on the README's pipeline: run, run again, show, status, plan, ledger."""
+"""The command line on the README's pipeline: run, run again, show, status, plan, lineage, ledger."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -100,16 +101,58 @@ def test_run_computes_the_epochs_asked_for_and_then_keeps_them(root: Path) -> No
     assert {(row["change"], row["page_url"]) for row in changes} == {("-1", url) for url in gone} | {("+1", url) for url in came}
 
 
-def test_status_is_the_same_from_a_ledger_made_anew(root: Path) -> None:
-    (status,) = firnline(root, "status", "pages", "--json")
+def test_answers_are_the_same_from_a_ledger_made_anew(root: Path) -> None:
+    asked = [
+        ("status", "pages"),
+        ("plan", "pages"),
+        ("lineage", "pages.best_pages", "--epoch", EPOCHS[1]),
+        ("lineage", "pages.rankings", "--epoch", EPOCHS[0], "--downstream"),
+    ]
+    before = [firnline(root, *words, "--json") for words in asked]
+    (status,) = before[0]
     assert status["frontier"] == "2026-01-04"
     assert {(line["done"], line["missing"]) for line in status["collections"]} == {(3, 0)}
-    ledger = Project.load(root).settings.work / "ledger.db"
-    for file in ledger.parent.glob("ledger.db*"):
+    project = Project.load(root)
+    assert project.flusher.drain(60), "the runs left some for the next process"
+    held = indexed(project)
+    publications, inputs, parts = held
+    assert (len(publications), len(inputs)) == (6, 3)
+    assert [(each.collection, each.epoch) for each in parts] == [
+        (each.collection, each.lower) for each in publications if each.rows
+    ]
+    for file in project.settings.work.glob("ledger.db*"):
         file.unlink()
     firnline(root, "ledger", "rebuild")
-    assert firnline(root, "status", "pages", "--json") == [status]
-    assert len(Project.load(root).ledger.publications("pages")) == 6
+    assert [firnline(root, *words, "--json") for words in asked] == before
+    assert indexed(Project.load(root)) == held
+
+
+def indexed(project: Project) -> tuple[list[Any], ...]:
+    return project.ledger.publications("pages"), project.ledger.inputs("pages"), project.ledger.parts("pages")
+
+
+def test_lineage_as_a_tree_and_as_a_picture(root: Path) -> None:
+    told = firnline(root, "lineage", "best_pages", "--epoch", EPOCHS[2], "--part", "0", "--json")
+    assert [(node["collection"], node["epochs"]) for node in told["nodes"]] == [
+        ("best_pages", [EPOCHS[2]]),
+        ("rankings", [EPOCHS[2]]),
+    ]
+    assert [(edge["reader"], edge["input"], edge["parts"]) for edge in told["edges"]] == [
+        (f"best_pages@{EPOCHS[2]}", f"rankings@{EPOCHS[2]}", "same")
+    ]
+    said = firnline(root, "lineage", "best_pages", "--epoch", EPOCHS[2], "--picture", "drawn.svg")
+    assert said.index("best_pages") < said.index("rankings")
+    drawn = ElementTree.parse(root / "drawn.svg").getroot()
+    assert drawn.tag.endswith("svg")
+    assert "rankings" in "".join(drawn.itertext())
+
+
+def test_lineage_imports_neither_spark_nor_pyiceberg_nor_sqlalchemy(root: Path) -> None:
+    words = ["lineage", "best_pages", "--epoch", EPOCHS[2], "--json"]
+    run = f"from firnline.cli.app import app; app({words!r}, standalone_mode=False)"
+    program = f"import sys; {run}; print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)
+    assert not {"pyspark", "pyiceberg", "sqlalchemy"} & set(done.stderr.split())
 
 
 @pytest.mark.parametrize(
@@ -124,6 +167,11 @@ def test_status_is_the_same_from_a_ledger_made_anew(root: Path) -> None:
         (("show", "nothing"), "NO_SUCH_COLLECTION"),
         (("show", "rankings; drop table x"), "NO_SUCH_COLLECTION"),
         (("show", "amplab.rankings"), "EPOCH_NOT_COMPLETE"),
+        (("lineage", "nothing", "--epoch", "2026-01-01"), "NO_SUCH_COLLECTION"),
+        (("lineage", "amplab.rankings", "--epoch", "2026-01-01"), "NO_SUCH_COLLECTION"),
+        (("lineage", "best_pages", "--epoch", "someday"), "BAD_EPOCH"),
+        (("lineage", "best_pages", "--epoch", "2026-01-01", "--part", "1"), "BAD_OPTION"),
+        (("lineage", "best_pages", "--epoch", "2026-01-01", "--picture", "no/folder/x.svg"), "BAD_OPTION"),
     ],
 )
 def test_a_refusal_has_a_code_and_exit_code_1(root: Path, words: tuple[str, ...], code: str) -> None:

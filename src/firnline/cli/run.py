@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from firnline.model.epoch import Epoch
     from firnline.runtime.project import Declared, Project
 
+_PATIENCE = 0.2
+"""Seconds at the end for what is still on its way to the ledger; the next process on the machine carries the rest."""
+
 
 @app.command()
 def run(
@@ -32,6 +35,7 @@ def run(
     declared = project.declared(pipeline)
     epochs = _epochs(project, declared, first, last)
     outcomes = _run(project, declared, epochs, json)
+    project.flusher.drain(_PATIENCE)
     schedule = declared.graph.schedule
     document = [{**asdict(outcome), "epoch": schedule.label(outcome.epoch.lower)} for outcome in outcomes]
     if json:

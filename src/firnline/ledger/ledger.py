@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from functools import cached_property
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Select, Table, and_, delete, func, select
+from sqlalchemy import Connection, Engine, Select, Table, and_, bindparam, delete, func, select
 
 from firnline.errors import FirnlineError
 from firnline.ledger.database import connect_lazily, for_writing, parse, translated
-from firnline.ledger.entry import Publication
+from firnline.ledger.entry import Input, Part, Publication
 from firnline.ledger.migration import ensure_newest
-from firnline.ledger.schema import PUBLICATIONS
+from firnline.ledger.schema import INPUTS, PARTS, PUBLICATIONS
 
 _P = PUBLICATIONS.c
 
@@ -31,36 +31,51 @@ class Ledger:
         self._url = parse(uri)
         self._timeout = timeout
 
-    def record(self, publications: Sequence[Publication]) -> None:
-        """Enter publications; one that is there already, by (pipeline, collection, generation, lower), is replaced."""
-        if publications:
-            # In the order of keys, so that two writers of the same entries never wait for each other in a circle.
-            ordered = sorted(publications, key=lambda p: (p.pipeline, p.collection, p.generation, p.lower))
-            self._upsert(PUBLICATIONS, [asdict(publication) for publication in ordered])
+    def record(self, publications: Sequence[Publication], inputs: Sequence[Input] = (), parts: Sequence[Part] = ()) -> None:
+        """Enter publications with all their inputs and parts.
+
+        One that is there already, by (pipeline, collection, generation, lower), is replaced, and so are its inputs and parts.
+        """
+        if not publications:
+            return
+        # In the order of keys, so that two writers of the same entries never wait for each other in a circle; and publications
+        # first, so that whoever waits for one waits before it touches its inputs and parts.
+        ordered = sorted(publications, key=lambda p: (p.pipeline, p.collection, p.generation, p.lower))
+        keys = [{f"of_{key}": value for key, value in asdict(publication).items()} for publication in ordered]
+        with self._transaction(writing=True) as connection:
+            self._upsert(connection, PUBLICATIONS, ordered)
+            for table in (INPUTS, PARTS):
+                connection.execute(_of_publication(table), keys)
+            self._upsert(connection, INPUTS, sorted(inputs, key=astuple))
+            self._upsert(connection, PARTS, sorted(parts, key=astuple))
 
     def publications(self, pipeline: str, collection: str | None = None) -> list[Publication]:
         """The publications of each collection's newest generation, ordered by collection and lower."""
-        wanted = _P.pipeline == pipeline if collection is None else and_(_P.pipeline == pipeline, _P.collection == collection)
-        newest = (
-            select(_P.collection, func.max(_P.generation).label("generation")).where(wanted).group_by(_P.collection).subquery()
-        )
-        is_newest = and_(_P.collection == newest.c.collection, _P.generation == newest.c.generation)
-        found = self._ask(select(PUBLICATIONS).join(newest, is_newest).where(wanted))
         # Ordered here, because databases disagree about how underscores sort.
-        return sorted((Publication(*row) for row in found), key=lambda p: (p.collection, p.lower))
+        found = (Publication(*row) for row in self._newest(PUBLICATIONS, pipeline, collection))
+        return sorted(found, key=lambda p: (p.collection, p.lower))
 
-    def newest_snapshots(self, pipeline: str) -> dict[str, tuple[int, int]]:
-        """(generation, upper) of each collection, as far as the index reaches."""
-        reach = select(_P.collection, _P.generation, func.max(_P.upper)).where(_P.pipeline == pipeline)
-        newest: dict[str, tuple[int, int]] = {}
-        for collection, generation, upper in self._ask(reach.group_by(_P.collection, _P.generation)):
-            newest[collection] = max(newest.get(collection, (generation, upper)), (generation, upper))
-        return newest
+    def inputs(self, pipeline: str, collection: str | None = None) -> list[Input]:
+        """What the publications of each collection's newest generation read, ordered by collection, lower and input."""
+        found = (Input(*row) for row in self._newest(INPUTS, pipeline, collection))
+        return sorted(found, key=lambda i: (i.collection, i.lower, i.input))
+
+    def parts(self, pipeline: str, collection: str | None = None) -> list[Part]:
+        """What the publications of each collection's newest generation changed, ordered by collection, epoch and part."""
+        found = (Part(*row) for row in self._newest(PARTS, pipeline, collection))
+        return sorted(found, key=lambda p: (p.collection, p.epoch, p.part))
+
+    def known(self, pipeline: str, collections: Iterable[str]) -> set[tuple[str, int, int]]:
+        """(collection, generation, lower) of all publications of some collections."""
+        wanted = and_(_P.pipeline == pipeline, _P.collection.in_(sorted(collections)))
+        found = self._ask(select(_P.collection, _P.generation, _P.lower).where(wanted))
+        return {(collection, generation, lower) for collection, generation, lower in found}
 
     def forget(self, pipeline: str) -> None:
-        """Drop a pipeline's publications, to rebuild them from the logs."""
+        """Drop a pipeline's publications with their inputs and parts, to rebuild them from the logs."""
         with self._transaction(writing=True) as connection:
-            connection.execute(delete(PUBLICATIONS).where(_P.pipeline == pipeline))
+            for table in (PUBLICATIONS, INPUTS, PARTS):
+                connection.execute(delete(table).where(table.c.pipeline == pipeline))
 
     @cached_property
     def _engine(self) -> Engine:
@@ -80,18 +95,28 @@ class Ledger:
             self.__dict__.pop("_engine", None)
             raise
 
+    def _newest(self, table: Table, pipeline: str, collection: str | None) -> Sequence[Sequence[Any]]:
+        """The rows of a table that belong to the newest generation of their collection."""
+        wanted = _P.pipeline == pipeline if collection is None else and_(_P.pipeline == pipeline, _P.collection == collection)
+        newest = (
+            select(_P.collection, func.max(_P.generation).label("generation")).where(wanted).group_by(_P.collection).subquery()
+        )
+        is_newest = and_(table.c.collection == newest.c.collection, table.c.generation == newest.c.generation)
+        return self._ask(select(table).join(newest, is_newest).where(table.c.pipeline == pipeline))
+
     def _ask(self, query: Select[Any]) -> Sequence[Sequence[Any]]:
         """Rows whose columns are in the order of the entry's fields, which is the tables' order."""
         with self._transaction(writing=False) as connection:
             return connection.execute(query).all()
 
-    def _upsert(self, table: Table, rows: list[dict[str, Any]]) -> None:
-        """Insert rows, or replace those with the same key."""
+    def _upsert(self, connection: Connection, table: Table, entries: Sequence[Publication | Input | Part]) -> None:
+        """Insert entries, or replace those with the same key."""
+        if not entries:
+            return
         insert: Any = self._insert(table)
         replaced: Mapping[str, Any] = {c.name: insert.excluded[c.name] for c in table.columns if not c.primary_key}
         keys = [c.name for c in table.primary_key]
-        with self._transaction(writing=True) as connection:
-            connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=replaced), rows)
+        connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=replaced), [asdict(entry) for entry in entries])
 
     def _insert(self, table: Table) -> Any:
         if self._url.get_backend_name() == "sqlite":
@@ -101,3 +126,13 @@ class Ledger:
         from sqlalchemy.dialects import postgresql
 
         return postgresql.insert(table)
+
+
+def _of_publication(table: Table) -> Any:
+    """Deletes what belongs to the publication whose fields are the parameters."""
+    point = table.c.lower if table is INPUTS else table.c.epoch
+    return delete(table).where(
+        *(table.c[key] == bindparam(f"of_{key}") for key in ("pipeline", "collection", "generation")),
+        point >= bindparam("of_lower"),
+        point < bindparam("of_upper"),
+    )

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from sqlalchemy import BigInteger, Column, DateTime, Dialect, Double, Index, MetaData, PrimaryKeyConstraint, Table, Text
+from sqlalchemy import BigInteger, Column, DateTime, Dialect, Double, Index, Integer, MetaData, PrimaryKeyConstraint, Table, Text
 from sqlalchemy.types import TypeDecorator
 
-HEAD = "0002"
+HEAD = "0003"
 """The newest revision in ``migrations``: here too, because asking Alembic costs a second. A test keeps the two equal."""
 VERSION_TABLE = "firnline_ledger_version"
 
@@ -29,6 +29,21 @@ class Moment(TypeDecorator[datetime]):
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         """From the database."""
         return None if value is None else _in_utc(value)
+
+
+class Unsigned(TypeDecorator[int]):
+    """An integer of 64 bits without a sign: as text, since databases have none."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: int | None, dialect: Dialect) -> str | None:
+        """To the database."""
+        return None if value is None else str(value)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> int | None:
+        """From the database."""
+        return None if value is None else int(value)
 
 
 def _in_utc(moment: datetime) -> datetime:
@@ -54,6 +69,37 @@ PUBLICATIONS = Table(
     Column("published_at", Moment, nullable=False),
     Column("seconds", Double, nullable=False),
     PrimaryKeyConstraint("pipeline", "collection", "generation", "lower", name="firnline_publication_key"),
-    # How far a generation reaches, is answered from this index alone.
+    # Which generation is the newest, and how far it reaches, is answered from this index alone.
     Index("firnline_publication_reach", "pipeline", "collection", "generation", "upper"),
+)
+
+INPUTS = Table(
+    "firnline_input",
+    METADATA,
+    Column("pipeline", Text, nullable=False),
+    Column("collection", Text, nullable=False),
+    Column("generation", BigInteger, nullable=False),
+    Column("lower", BigInteger, nullable=False),
+    Column("input", Text, nullable=False),
+    Column("input_generation", BigInteger, nullable=False),
+    Column("input_upper", BigInteger, nullable=False),
+    Column("input_snapshot", BigInteger, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("parts", Text, nullable=False),
+    PrimaryKeyConstraint("pipeline", "collection", "generation", "lower", "input", name="firnline_input_key"),
+)
+
+PARTS = Table(
+    "firnline_part",
+    METADATA,
+    Column("pipeline", Text, nullable=False),
+    Column("collection", Text, nullable=False),
+    Column("generation", BigInteger, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("part", Integer, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("weight", BigInteger, nullable=False),
+    Column("first", Unsigned, nullable=False),
+    Column("second", Unsigned, nullable=False),
+    PrimaryKeyConstraint("pipeline", "collection", "generation", "epoch", "part", name="firnline_part_key"),
 )

@@ -20,7 +20,7 @@ from firnline.model.graph import Graph
 from firnline.plan.advance import advance as plan_advance
 from firnline.plan.advance import check_inputs, check_target
 from firnline.plan.frontier import Frontier, cut
-from firnline.runtime.index import sync_quietly
+from firnline.runtime.flusher import hand_over
 from firnline.runtime.project import Declared, Project
 from firnline.world import world
 
@@ -98,7 +98,8 @@ def advance_by(compute: Compute, project: Project, graph: Graph, name: str, targ
             _note(project, graph, name, epoch, attempt, error)
             raise
         world().reach("advance.published")
-        sync_quietly(project, graph, name)
+        if outcome.how == "computed":
+            hand_over(project, graph.name, name, epoch, attempt)
         yield replace(outcome, seconds=time.monotonic() - began)
 
 

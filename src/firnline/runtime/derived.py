@@ -27,6 +27,7 @@ from firnline.incremental.arranging import Arrangement
 from firnline.incremental.colocating import Placed, colocated
 from firnline.incremental.derivation import Derivation, Leaves
 from firnline.incremental.full import difference
+from firnline.incremental.placing import Stored, same_parts
 from firnline.incremental.relation import call, column, consolidated, filtered, integer, named, named_as, negated, project, union
 from firnline.incremental.rules import RULES
 from firnline.incremental.uniqueness import is_unique
@@ -76,6 +77,26 @@ class Derived:
             root, self.destination, [ids[name] for name in names], generation, is_continued, is_proven=is_proven
         )
 
+    def lineage(self) -> Mapping[str, Input]:
+        """The inputs, and which of their parts go into which of the stage's."""
+        if self.plan.steps is None:
+            return self._with_parts(None, {}, self.destination)
+        ids = dict(zip(self.frame.columns, self.plan.ids, strict=True))
+        return self._with_parts(self.plan.steps.root, ids, self.destination)
+
+    def _with_parts(self, node: Node | None, ids: Mapping[str, str], destination: Destination) -> Mapping[str, Input]:
+        """The inputs, and which of their parts go into which of a log that keeps a node's rows; ``ids`` are of its columns."""
+        graph = self.run.declared.graph
+        same = {name for name in self.inputs if destination.placement.parts == graph.collection(name).parts == 1}
+        if node is not None and destination.placement.parts > 1:
+            assert self.plan.steps is not None
+            ours = self._log(destination.log.collection)
+            logs = {name: log for name in self.inputs if (log := self._log(name))}
+            if ours is not None:
+                columns = [ids[name] for name, _ in ours.placed.columns]
+                same = same_parts(node, columns, ours.placed, logs, self.plan.steps.arrangements)
+        return {name: replace(of, parts="same" if name in same else "all") for name, of in self.inputs.items()}
+
     def _known_keys(self) -> dict[str, tuple[str, ...]]:
         """What identifies the rows of every collection that the plan reads."""
         assert self.plan.steps is not None
@@ -119,8 +140,9 @@ class Derived:
             if staged is not Verdict.TAKEN:
                 raise FirnlineError("GENERATION_CHANGED", f"{step.name!r} moved while its epoch was computed")
             return
+        inputs = self._with_parts(step.node, {column.name: column.id for column in step.columns}, destination)
         seconds = time.monotonic() - began
-        verdict = destination.publish(staged, self.run.epoch, generation, self.fingerprint, self.inputs, seconds)
+        verdict = destination.publish(staged, self.run.epoch, generation, self.fingerprint, inputs, seconds)
         if verdict not in (Verdict.FREE, Verdict.TAKEN):
             raise FirnlineError("GENERATION_CHANGED", f"{step.name!r} moved while its epoch was computed")
 
@@ -207,14 +229,15 @@ class Derived:
 
     def _placed(self, names: Iterable[str]) -> dict[str, Placed]:
         """How the logs that a plan reads are cut into parts."""
-        found = {}
-        for name in names:
-            table = self.run.project.log(self.run.declared.graph.name, name).load()
-            if table is not None:
-                placement = Placement.of(table)
-                by = tuple((of, table.types[of]) for of in placement.partition_by)
-                found[name] = Placed(by, placement.parts)
-        return found
+        return {name: log.placed for name in names if (log := self._log(name))}
+
+    def _log(self, name: str) -> Stored | None:
+        """How a log is cut into parts, and the types of its columns."""
+        table = self.run.project.log(self.run.declared.graph.name, name).load()
+        if table is None:
+            return None
+        placement = Placement.of(table)
+        return Stored(Placed(tuple((of, table.types[of]) for of in placement.partition_by), placement.parts), table.types)
 
     def _leaf(self, name: str) -> Leaf:
         assert self.plan.steps is not None

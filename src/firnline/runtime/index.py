@@ -1,62 +1,106 @@
-"""Keeping the ledger in step with the logs. It is only an index: when it is away, work goes on and it catches up later."""
+"""What the ledger should hold, read from the logs: their summaries and sidecars."""
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from firnline.errors import FirnlineError
-from firnline.ledger.entry import Publication
+from firnline.ledger.entry import Input, Part, Publication
 from firnline.model.graph import Graph
 from firnline.model.names import QUARANTINE
 from firnline.runtime.project import Project
+from firnline.runtime.stash import Line
 
-_logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from firnline.tables.log import Entry, Log
 
 
-def sync(project: Project, graph: Graph, *collections: str) -> None:
-    """Record what the logs hold and the ledger does not know yet; all collections by default."""
-    known = project.ledger.newest_snapshots(graph.name)
-    there = project.catalog.names(graph.name)
-    wanted = collections or tuple(collection.name for collection in graph.collections)
-    for name in (*wanted, *(name + QUARANTINE for name in wanted)):
-        if name not in there:
-            continue
-        generation, upper = known.get(name, (0, None))
-        entries = project.log(graph.name, name).entries(upper)
-        project.ledger.record(
-            [
-                Publication(
-                    pipeline=graph.name,
-                    collection=name,
-                    generation=entry.description.generation,
-                    lower=entry.lower,
-                    upper=entry.description.upper,
-                    snapshot_id=entry.snapshot,
-                    rows=entry.rows,
-                    weight=entry.weight,
-                    fingerprint=entry.fingerprint.code,
-                    attempt=entry.attempt,
-                    sidecar=entry.sidecar,
-                    published_at=entry.published_at,
-                    seconds=entry.seconds,
-                )
-                for entry in entries
-                if upper is None or entry.description.generation == generation
-            ]
-        )
+def line_of(log: Log, entry: Entry) -> Line:
+    """A published snapshot with its lineage."""
+    sidecar = log.sidecar(entry)
+    key = (log.pipeline, log.collection, entry.description.generation)
+    publication = Publication(
+        *key,
+        lower=entry.lower,
+        upper=entry.description.upper,
+        snapshot_id=entry.snapshot,
+        rows=entry.rows,
+        weight=entry.weight,
+        fingerprint=entry.fingerprint.code,
+        attempt=entry.attempt,
+        sidecar=entry.sidecar,
+        published_at=entry.published_at,
+        seconds=entry.seconds,
+    )
+    inputs = tuple(
+        Input(*key, entry.lower, name, of.generation, of.upper, of.snapshot, of.rows, of.parts)
+        for name, of in sorted(sidecar.inputs.items())
+    )
+    parts = tuple(
+        Part(*key, epoch, part, of.rows, of.weight, of.first, of.second) for (epoch, part), of in sorted(sidecar.digests.items())
+    )
+    return Line(publication, inputs, parts)
+
+
+def published(project: Project, pipeline: str, collection: str, lower: int, attempt: str) -> Line | None:
+    """What an attempt published after ``lower``, if it did."""
+    log = project.log(pipeline, collection)
+    entry = next((entry for entry in log.entries(lower) if entry.attempt == attempt), None)
+    return None if entry is None else line_of(log, entry)
+
+
+def record(project: Project, lines: Iterable[Line]) -> None:
+    """Enter lines into the ledger, in one transaction."""
+    all_of = list(lines)
+    project.ledger.record(
+        [line.publication for line in all_of],
+        [each for line in all_of for each in line.inputs],
+        [each for line in all_of for each in line.parts],
+    )
+
+
+def lacking(project: Project, pipeline: str, collections: Iterable[str]) -> list[Line]:
+    """What the logs of some collections, of their inputs and of theirs hold and the ledger does not."""
+    found: list[Line] = []
+    waiting, done = set(collections), set[str]()
+    while waiting:
+        logs = {}
+        for name in _with_inputs(project, pipeline, waiting, done):
+            log = project.log(pipeline, name)
+            logs[name] = (log, list(log.entries()))
+        known = project.ledger.known(pipeline, logs)
+        news = [
+            line_of(log, entry)
+            for name, (log, entries) in logs.items()
+            for entry in entries
+            if (name, entry.description.generation, entry.lower) not in known
+        ]
+        found += news
+        done |= logs.keys()
+        waiting = {each.input for line in news for each in line.inputs} - done
+    return found
+
+
+def _with_inputs(project: Project, pipeline: str, collections: set[str], done: set[str]) -> set[str]:
+    """Collections, and what their newest snapshots were computed from, but for those that are done."""
+    found, waiting = set[str](), collections - done
+    while waiting:
+        name = waiting.pop()
+        found.add(name)
+        log = project.log(pipeline, name)
+        newest = next(log.entries(), None)
+        if newest is not None:
+            waiting |= log.sidecar(newest).inputs.keys() - found - done
+    return found
 
 
 def rebuild(project: Project, graph: Graph) -> None:
-    """Make the ledger anew from the logs."""
+    """Make the ledger anew from the logs. What was stashed is among it."""
+    stashed = [file for file, line in project.stash.batch().items() if line.publication.pipeline == graph.name]
+    names = {collection.name for collection in graph.collections}
+    there = project.catalog.names(graph.name) & {*names, *(name + QUARANTINE for name in names)}
+    logs = [project.log(graph.name, name) for name in sorted(there)]
+    lines = [line_of(log, entry) for log in logs for entry in log.entries()]
     project.ledger.forget(graph.name)
-    sync(project, graph)
-
-
-def sync_quietly(project: Project, graph: Graph, *collections: str) -> None:
-    """``sync``, off the epoch's conscience: an index that cannot be reached fails nothing."""
-    try:
-        sync(project, graph, *collections)
-    except FirnlineError as error:
-        if error.code != "LEDGER_UNAVAILABLE":
-            raise
-        _logger.warning("the ledger was not reached and will catch up later: %s", error)
+    record(project, lines)
+    project.stash.remove(stashed)

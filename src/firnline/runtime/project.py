@@ -31,6 +31,8 @@ from firnline.settings import Settings
 
 if TYPE_CHECKING:
     from firnline.ledger import Ledger
+    from firnline.runtime.flusher import Flusher
+    from firnline.runtime.stash import Stash
     from firnline.tables.catalog import Catalog
     from firnline.tables.control import Control
     from firnline.tables.determinants import Determinants
@@ -75,6 +77,20 @@ class Project:
         from firnline.ledger import Ledger
 
         return Ledger(self.settings.ledger_uri)
+
+    @cached_property
+    def stash(self) -> Stash:
+        """What is on its way to the ledger."""
+        from firnline.runtime.stash import Stash
+
+        return Stash(self.settings.work / "stash")
+
+    @cached_property
+    def flusher(self) -> Flusher:
+        """What carries it there."""
+        from firnline.runtime.flusher import Flusher
+
+        return Flusher(self)
 
     def log(self, pipeline: str, collection: str) -> Log:
         """The log of a collection."""

@@ -77,12 +77,12 @@ class StageRun:
         made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
         plan = plan_of(self.session, self.collection, frames, made, self.declared.graph)
         destination = self._into(made.frame)
-        lineage = {name: self._lineage(name, head) for name, head in inputs.items()}
-        derived = Derived(self, plan, destination, made.frame, lineage)
+        derived = Derived(self, plan, destination, made.frame, {name: self._lineage(name, head) for name, head in inputs.items()})
         staged = derived.staged(generation)
         if isinstance(staged, Verdict):
             return Published(staged, Digest())
-        verdict = destination.publish(staged, self.epoch, generation, derived.fingerprint, lineage, time.monotonic() - began)
+        lineage, seconds = derived.lineage(), time.monotonic() - began
+        verdict = destination.publish(staged, self.epoch, generation, derived.fingerprint, lineage, seconds)
         return Published(verdict, staged.total)
 
     @property

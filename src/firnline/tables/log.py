@@ -116,7 +116,11 @@ class Log:
 
     def sidecar(self, entry: Entry) -> Sidecar:
         """What was written down about a published snapshot."""
-        return Sidecar.of_json(self._catalog.read(entry.sidecar))
+        try:
+            return Sidecar.of_json(self._catalog.read(entry.sidecar))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            what = f"{self.pipeline}.{self.collection}: the sidecar {entry.sidecar}: {type(error).__name__}: {error}"
+            raise FirnlineError("LOG_UNREADABLE", what) from error
 
     def stored_bytes(self) -> int | None:
         """The bytes of all data files of the head; None before the first publish."""

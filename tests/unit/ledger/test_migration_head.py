@@ -8,11 +8,13 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
+import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from sqlalchemy import Table
 
-from firnline.ledger import Ledger, Publication
-from firnline.ledger.schema import HEAD, PUBLICATIONS
+from firnline.ledger import Input, Ledger, Part, Publication
+from firnline.ledger.schema import HEAD, INPUTS, PARTS, PUBLICATIONS
 
 
 def test_head_is_the_newest_revision() -> None:
@@ -40,5 +42,6 @@ def test_making_a_ledger_touches_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_columns_are_the_fields_in_their_order() -> None:
-    assert [column.name for column in PUBLICATIONS.columns] == [field.name for field in fields(Publication)]
+@pytest.mark.parametrize(("table", "entry"), [(PUBLICATIONS, Publication), (INPUTS, Input), (PARTS, Part)], ids=str)
+def test_columns_are_the_fields_in_their_order(table: Table, entry: type) -> None:
+    assert [column.name for column in table.columns] == [field.name for field in fields(entry)]
