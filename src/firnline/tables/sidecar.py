@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal
 
 from firnline.model.digest import Digest
 from firnline.model.fingerprint import Fingerprint
 
 VERSION = 2
+_VERSION_1: Mapping[str, Any] = MappingProxyType({"rows": 0, "parts": "all"})
+"""What version 1 did not say of an input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ class Sidecar:
             (entry["epoch"], entry["part"]): Digest(entry["rows"], entry["weight"], entry["first"], entry["second"])
             for entry in data["digests"]
         }
-        inputs = {name: Input(**entry) for name, entry in data["inputs"].items()}
+        inputs = {name: Input(**{**_VERSION_1, **entry}) for name, entry in data["inputs"].items()}
         return cls(
             data["collection"],
             data["lower"],
@@ -86,5 +89,5 @@ class Sidecar:
             inputs,
             digests,
             data["seconds"],
-            data["determinants"],
+            data.get("determinants", {}),
         )
