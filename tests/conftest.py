@@ -1,6 +1,62 @@
-"""Hypothesis for a shared machine: no clock decides whether a property holds."""
+"""Hypothesis for a shared machine, and one Spark per process for all tests that need one.
 
+Each test on Spark has a project of its own, which the session's catalog is pointed at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("firnline", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+from tests.project import copy_amplab, make_project
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession
+
+    from firnline.runtime.project import Project
+
+settings.register_profile("firnline", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # no clock decides
 settings.load_profile("firnline")
+
+ON_SPARK = ("spark", "faults")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if any(here / folder in item.path.parents for folder in ON_SPARK):
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, SparkSession]]:
+    """A session whose catalog and warehouse are in a folder that every test's project shares."""
+    from firnline.engine.session import opened
+
+    root = tmp_path_factory.mktemp("lake")
+    project = make_project(root)
+    quick = {"spark_master": "local[2]", "spark_shuffle_partitions": 2, "spark_java_options": "-XX:TieredStopAtLevel=1"}
+    small = project.settings.model_copy(update=quick)
+    with opened(small, "tests") as session:
+        yield project.settings.work, session
+
+
+@pytest.fixture(scope="session")
+def spark(lake: tuple[Path, SparkSession]) -> SparkSession:
+    return lake[1]
+
+
+@pytest.fixture
+def project(lake: tuple[Path, SparkSession], tmp_path: Path) -> Callable[..., Project]:
+    """Make a project on the shared catalog; give every pipeline a name of its own."""
+    return lambda settings="", **pipelines: make_project(tmp_path, f'work = "{lake[0]}"\n' + settings, **pipelines)
+
+
+@pytest.fixture
+def amplab(lake: tuple[Path, SparkSession], tmp_path: Path) -> Project:
+    copy_amplab(tmp_path)
+    return make_project(tmp_path, f'work = "{lake[0]}"\n')

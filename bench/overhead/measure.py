@@ -1,25 +1,28 @@
-"""What certainty costs: the same epochs with digests, lineage and commits, and without them, in turns.
+"""What certainty costs: epochs with digests, lineage and commits, and without them; with a slow ledger, and with none; in turns.
 
 Without, an epoch is computed, written and its keys are checked as ever; but nobody adds up digests, writes a sidecar, commits to
 the catalog or tells the ledger, and what was staged is dropped, which is not counted. Both kinds of run do the same epoch, one
-after the other.
+after the other. An epoch as large follows with 5 seconds added to every call of the ledger, and one with a ledger that is away.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from unittest import mock
 
 from pyspark.sql.connect.session import SparkSession
+from sqlalchemy import Connection
 
 from firnline.engine import staging
 from firnline.engine.session import opened
+from firnline.errors import FirnlineError
+from firnline.ledger import Ledger
 from firnline.model.description import Verdict
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
@@ -63,36 +66,42 @@ def enriched(events):
 """
 
 
+KINDS = ("off", "on", "slow ledger", "no ledger")
+_EPOCHS = (0, 0, 1, 2)
+"""Which epoch of a round each kind runs."""
+_LEDGER_SECONDS = 5.0
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Seconds of one collection's epochs, with and without."""
+    """Seconds of one collection's epochs, by kind."""
 
     collection: str
-    on: tuple[float, ...]
-    off: tuple[float, ...]
+    seconds: dict[str, list[float]]
 
-    @property
-    def share(self) -> float:
-        """How much longer it takes with everything on: the median over the rounds, so that a slow moment counts in one only."""
-        return median(on / off for on, off in zip(self.on, self.off, strict=True)) - 1
+    def over(self, kind: str, base: str) -> float:
+        """How much longer one kind takes: the median over the rounds, so that a slow moment counts in one only."""
+        return median(one / other for one, other in zip(self.seconds[kind], self.seconds[base], strict=True)) - 1
 
 
 def measured(root: Path, jars: Path, rows: int, runs: int, say: Callable[[str], None]) -> list[Cost]:
     """Run epochs of so many changed rows, with and without, and tell what each took."""
     project = _project(root, jars, rows)
     declared = project.declared(NAME)
-    times: dict[tuple[str, bool], list[float]] = {(name, is_on): [] for name in COLLECTIONS for is_on in (True, False)}
+    costs = [Cost(name, {kind: [] for kind in KINDS}) for name in (*COLLECTIONS, "the epoch")]
     with opened(project.settings, NAME) as session:
         for number in range(runs + 1):  # the first warms up
-            for name in COLLECTIONS:
-                for is_on in (False, True):
-                    say(f"epoch {number} of {runs}: {name}, {'on' if is_on else 'off'}")
-                    seconds = _epoch(project, declared, session, name, Epoch(number, number + 1), is_on=is_on)
-                    if number:
-                        times[name, is_on].append(seconds)
-    costs = [Cost(name, tuple(times[name, True]), tuple(times[name, False])) for name in COLLECTIONS]
-    whole = [tuple(map(sum, zip(*(getattr(cost, kind) for cost in costs), strict=True))) for kind in ("on", "off")]
-    return [*costs, Cost("the epoch", *whole)]
+            for kind, position in zip(KINDS, _EPOCHS, strict=True):
+                lower = number * (1 + max(_EPOCHS)) + position
+                say(f"round {number} of {runs}: {kind}")
+                with _KINDS[kind](project) as attempts:
+                    seconds = [_timed(project, declared, session, name, Epoch(lower, lower + 1)) for name in COLLECTIONS]
+                for log, attempt in attempts:
+                    log.discard(attempt)
+                if number:
+                    for cost, taken in zip(costs, [*seconds, sum(seconds)], strict=True):
+                        cost.seconds[kind].append(taken)
+    return costs
 
 
 def _project(root: Path, jars: Path, rows: int) -> Project:
@@ -107,24 +116,19 @@ def _project(root: Path, jars: Path, rows: int) -> Project:
     return Project(settings)
 
 
-def _epoch(project: Project, declared: Declared, session: SparkSession, name: str, epoch: Epoch, *, is_on: bool) -> float:
-    with _everything_on() if is_on else _all_off() as attempts:
-        began = time.monotonic()
-        list(advance(project, declared, session, name, epoch))
-        seconds = time.monotonic() - began
-    for log, attempt in attempts:
-        log.discard(attempt)
-    return seconds
+def _timed(project: Project, declared: Declared, session: SparkSession, name: str, epoch: Epoch) -> float:
+    began = time.monotonic()
+    list(advance(project, declared, session, name, epoch))
+    return time.monotonic() - began
+
+
+Attempts = list[tuple[Log, str]]
+"""What was staged and not published."""
 
 
 @contextmanager
-def _everything_on() -> Iterator[list[tuple[Log, str]]]:
-    yield []
-
-
-@contextmanager
-def _all_off() -> Iterator[list[tuple[Log, str]]]:
-    attempts: list[tuple[Log, str]] = []
+def _off(_: Project) -> Iterator[Attempts]:
+    attempts: Attempts = []
 
     def forgotten(log: Log, generation: int, sidecar: Sidecar, staged: int | None) -> Verdict:
         attempts.append((log, sidecar.attempt))
@@ -133,3 +137,42 @@ def _all_off() -> Iterator[list[tuple[Log, str]]]:
     one = {(0, 0): Digest(1, 1)}  # some, so that keys are checked
     with mock.patch.object(staging, "digests", return_value=one), mock.patch.object(Log, "publish", forgotten):
         yield attempts
+
+
+@contextmanager
+def _on(_: Project) -> Iterator[Attempts]:
+    yield []
+
+
+@contextmanager
+def _slow_ledger(project: Project) -> Iterator[Attempts]:
+    @contextmanager
+    def slowly(ledger: Ledger, **how: bool) -> Iterator[Connection]:
+        time.sleep(_LEDGER_SECONDS)
+        with transaction(ledger, **how) as connection:
+            yield connection
+
+    transaction = Ledger._transaction
+    with mock.patch.object(Ledger, "_transaction", slowly):
+        yield []
+    project.flusher.drain(60)
+
+
+@contextmanager
+def _no_ledger(project: Project) -> Iterator[Attempts]:
+    @contextmanager
+    def away(ledger: Ledger, **how: bool) -> Iterator[Connection]:
+        raise FirnlineError("LEDGER_UNAVAILABLE", "there is none in this run")
+        yield
+
+    with mock.patch.object(Ledger, "_transaction", away):
+        yield []
+    project.flusher.drain(60)
+
+
+_KINDS: Mapping[str, Callable[[Project], AbstractContextManager[Attempts]]] = {
+    "off": _off,
+    "on": _on,
+    "slow ledger": _slow_ledger,
+    "no ledger": _no_ledger,
+}

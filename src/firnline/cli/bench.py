@@ -83,7 +83,7 @@ def overhead(
     work: Annotated[Path | None, typer.Option(help="An empty folder for tables; a temporary one by default.")] = None,
     json: Json = False,
 ) -> None:
-    """Measure what digests, lineage and commits cost: epochs with and without them, in turns."""
+    """Measure what digests, lineage and commits cost: epochs with and without them, and with a slow ledger or none."""
     import tempfile
 
     checkout = _checkout()
@@ -91,11 +91,17 @@ def overhead(
     with tempfile.TemporaryDirectory() as temporary, _progress(json) as say:
         costs = measure.measured((work or Path(temporary)).resolve(), checkout / ".firnline" / "jars", rows, runs, say)
     if json:
-        print_json({"rows": rows, "machine": _machine(), "costs": [{**asdict(cost), "share": cost.share} for cost in costs]})
+        shares = [{**asdict(cost), "cost": cost.over("on", "off")} for cost in costs]
+        print_json({"rows": rows, "machine": _machine(), "costs": shares})
         return
-    lines = [(cost.collection, _spread(cost.off), _spread(cost.on), f"{cost.share:+.1%}") for cost in costs]
-    columns = ("collection", "off, seconds", "on, seconds", "cost")
-    print_table(f"Digests, lineage and commits at {rows:,} changed rows: median (least to most) of {runs}", columns, lines)
+    columns = ("collection", *measure.KINDS, "on / off", "slow / on", "none / on")
+    compared = (("on", "off"), ("slow ledger", "on"), ("no ledger", "on"))
+    lines = [
+        (cost.collection, *map(_spread, cost.seconds.values()), *(f"{cost.over(*pair):+.1%}" for pair in compared))
+        for cost in costs
+    ]
+    title = f"Digests, lineage and commits at {rows:,} changed rows, seconds: median (least to most) of {runs}"
+    print_table(title, columns, lines)
 
 
 def _spread(seconds: Sequence[float]) -> str:
