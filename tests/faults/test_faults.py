@@ -22,9 +22,10 @@ from pyspark.sql.connect.session import SparkSession
 
 from firnline.failpoints import GATE, POINTS, VARIABLE, Kind
 from firnline.runtime.project import Project
+from firnline.settings import FILE
 from firnline.tables.log import SIDECAR
-from tests.project import ROOT
-from tests.spark.running import rows, run_epoch
+from tests.project import ROOT, make_project
+from tests.spark.running import java_below, rows, run_command, run_epoch
 
 PIPELINE = """
     import firnline as fl
@@ -47,6 +48,8 @@ ORACLE = """
     FROM range(10) AS numbers(n), range({epochs}) GROUP BY ALL ORDER BY ALL
 """
 COLLECTIONS = ("numbers", "totals")
+OVERTAKEN = "publish.lost"
+"""Nobody comes here who is the only one."""
 TRIED_ALWAYS: Kind = "kill"
 _names = count()
 Make = Callable[..., Project]
@@ -65,7 +68,7 @@ def test_an_epoch_is_there_once_and_right_after(
     name = f"faults_{os.getpid()}_{next(_names)}"
     made = project(**{name: PIPELINE.format(name=name)})
     gate = tmp_path / "gate"
-    overtaken = point == "publish.lost"  # which nobody reaches who is the only one
+    overtaken = point == OVERTAKEN
     child = _started(made, spark, name, f"stage.audited=twice,{point}={kind}" if overtaken else f"{point}={kind}", gate)
     if overtaken:
         _until(gate.exists)
@@ -86,6 +89,17 @@ def test_an_epoch_is_there_once_and_right_after(
     _again(made, spark, name)
     run_epoch(made, spark, name, "1")
     _check(made, name)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("point", [point for point in POINTS if point != OVERTAKEN])
+def test_a_driver_that_dies_with_its_spark(point: str, tmp_path: Path) -> None:
+    made = make_project(tmp_path, (ROOT / FILE).read_text(), cold=PIPELINE.format(name="cold"))
+    assert run_command(made, "cold", "1", **{VARIABLE: f"{point}=kill"}).returncode == -signal.SIGKILL
+    again = run_command(made, "cold", "1")
+    assert again.returncode == 0, again.stdout + again.stderr
+    _check(made, "cold")
+    assert not java_below(tmp_path), "no driver is left"
 
 
 def _started(made: Project, spark: SparkSession, name: str, fault: str, gate: Path) -> subprocess.Popen[str]:

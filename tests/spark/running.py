@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql.connect.session import SparkSession
@@ -23,6 +27,20 @@ def run_epoch(project: Project, session: SparkSession, pipeline: str, label: str
     ]
     complete(project, graph, epoch)
     return outcomes
+
+
+def run_command(project: Project, pipeline: str, last: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """``firnline run`` in a process of its own, with a Spark of its own."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("FIRNLINE", "SPARK", "PYSPARK"))}
+    command = [sys.executable, "-c", "from firnline.cli import main; main()", "run", pipeline, "--to", last, "--json"]
+    everything = {**inherited, **environment}
+    return subprocess.run(command, cwd=project.settings.root, env=everything, capture_output=True, text=True, timeout=300)
+
+
+def java_below(root: Path) -> list[str]:
+    """The drivers that belong to a project."""
+    listed = subprocess.run(["ps", "-eo", "args", "ww"], capture_output=True, text=True, check=True).stdout
+    return [line for line in listed.splitlines() if "java" in line and str(root) in line]
 
 
 def rows(project: Project, graph: Graph, collection: str, as_of: str | None = None) -> list[tuple[Any, ...]]:
