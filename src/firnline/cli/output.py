@@ -11,11 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from firnline.model.epoch import Schedule
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 
@@ -27,6 +30,13 @@ def print_json(document: Any) -> None:
     """Print a JSON document: times become ISO text, decimals plain text, bytes hexadecimal, NaN and infinities their names."""
     json.dump(_plain(document), sys.stdout, default=str, ensure_ascii=False, allow_nan=False, indent=2)
     sys.stdout.write("\n")
+
+
+def nothing_due(schedule: Schedule) -> str:
+    """Why there is nothing to run."""
+    if schedule.timed:
+        return "Nothing: the log holds every epoch that is due."
+    return "Nothing: integer epochs are due when asked for, with --to."
 
 
 def _plain(value: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from firnline.cli.app import app
-from firnline.cli.output import Json, console, print_json, print_table
+from firnline.cli.output import Json, console, nothing_due, print_json, print_table
 
 
 @app.command()
@@ -31,12 +31,7 @@ def plan(
     rows = [(step.collection, len(step.epochs), _span(step.epochs), step.code) for step in found]
     print_table(f"{pipeline}: what would run", ("collection", "epochs", "which", "code"), rows)
     if not any(step.epochs for step in found):
-        due = (
-            "the log holds every epoch that is due"
-            if graph.schedule.timed
-            else "integer epochs are due when asked for, with --to"
-        )
-        console.print(f"Nothing: {due}.")
+        console.print(nothing_due(graph.schedule))
     if any(step.code == "changed" for step in found):
         console.print("Published epochs keep the code that made them; the next new epoch uses today's and corrects the state.")
     if any(step.code == "edited" for step in found):

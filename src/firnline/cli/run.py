@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from firnline.cli.app import app
-from firnline.cli.output import Json, console, print_json, quiet
+from firnline.cli.output import Json, console, nothing_due, print_json, quiet
 from firnline.errors import FirnlineError
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ def run(
     document = [{**asdict(outcome), "epoch": schedule.label(outcome.epoch.lower)} for outcome in outcomes]
     if json:
         print_json(document)
+        return
+    if not epochs:
+        console.print(nothing_due(schedule))
         return
     computed = sum(outcome.how == "computed" for outcome in outcomes)
     console.print(
