@@ -45,7 +45,7 @@ def test_a_fault_that_cannot_happen_is_refused(text):
 def test_a_fault_happens_once():
     armed = Armed.of("stage.written=raise")
     armed.reach("stage.audited")
-    with pytest.raises(OSError, match="failpoint stage.written"):
+    with pytest.raises(OSError, match=r"failpoint stage\.written"):
         armed.reach("stage.written")
     armed.reach("stage.written")
 
@@ -59,7 +59,7 @@ def test_passes_are_let_go_by():
 
 def test_the_variable_arms_a_new_world(monkeypatch):
     monkeypatch.setenv(VARIABLE, "publish.committed=lost")
-    with pytest.raises(OSError, match="publish.committed"):
+    with pytest.raises(OSError, match=r"publish\.committed"):
         World().reach("publish.committed")
     monkeypatch.delenv(VARIABLE)
     World().reach("publish.committed")

@@ -61,6 +61,9 @@ class Database:
             url = make_url(self._uri)
         except ArgumentError:
             raise FirnlineError("BAD_SETTING", "catalog_uri is no URI of a database") from None
+        if url.get_backend_name() == "postgresql":
+            bounds = {"connect_timeout": str(_BUSY_SECONDS), "options": f"-c lock_timeout={_BUSY_SECONDS}s"}
+            return url.update_query_dict({key: value for key, value in bounds.items() if key not in url.query})
         if url.get_backend_name() != "sqlite":
             return url
         try:
