@@ -1,4 +1,4 @@
-"""A catalog that is locked, down or lost, a warehouse that takes nothing, a wrong clock: one coded, retryable error, within bounds."""
+"""A catalog that is locked, down or lost, a warehouse that takes nothing, a wrong clock: one coded, retryable error, in time."""
 
 from __future__ import annotations
 
