@@ -88,6 +88,11 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         # the log, and what it stands on
         "COMMIT_CONTENDED": Code("Nothing: other writers kept winning; a retry goes on from the log.", retryable=True),
         "CATALOG_UNAVAILABLE": Code("Check that the catalog database can be reached and is not locked.", retryable=True),
+        "STORAGE_UNAVAILABLE": Code("Make room, or make it writable; a retry goes on from the log.", retryable=True),
+        "CLOCK_BEHIND": Code(
+            "Set this machine's clock right. If another machine's was ahead, a retry goes on once that moment is past.",
+            retryable=True,
+        ),
         "LOG_UNREADABLE": Code("Check that the warehouse can be reached; bring a missing metadata file back from a copy."),
         "FOREIGN_SNAPSHOT": Code(
             "Only Firnline writes to a log: roll the table back to its last snapshot that has firnline.upper in its summary."

@@ -71,7 +71,7 @@ class Outside:
             if name.startswith(_FILES):
                 try:
                     self._determinants.forget(name)
-                except OSError as reason:
+                except (FirnlineError, OSError) as reason:
                     _logger.warning("the listing of %s was not forgotten: %s", name.removeprefix(_FILES), reason)
 
     def _listing(self, name: str, matching: Callable[[], Iterable[Path]], *, is_optional: bool) -> Listing:

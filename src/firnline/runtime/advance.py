@@ -136,5 +136,5 @@ def _note(project: Project, graph: Graph, name: str, epoch: Epoch, attempt: str,
     failure = Failure(name, epoch.lower, epoch.upper, attempt, error.code, str(error), error.retryable, now)
     try:
         project.failures(graph.name).note(failure)
-    except OSError as reason:
+    except (FirnlineError, OSError) as reason:
         _logger.warning("the failure was not noted: %s", reason)

@@ -52,9 +52,9 @@ def staged(
         digests = audit(snapshot)
     except BaseException as error:
         log.discard(attempt)
-        present = log.head()
         # Staged on top of somebody else's publish of the same epoch: then what was audited is not what counts.
-        if present and isinstance(error, FirnlineError):
+        present = log.head() if isinstance(error, FirnlineError) else None
+        if present:
             verdict = present.description.judge(generation, head.description.upper, epoch.upper)
             if verdict is not Verdict.FREE:
                 return verdict

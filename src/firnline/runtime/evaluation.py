@@ -20,6 +20,7 @@ from firnline.errors import FirnlineError, Location
 from firnline.model.declaration import Collection
 from firnline.model.names import DIFF, is_reserved, quoted
 from firnline.runtime.project import user_line
+from firnline.settings import Settings
 
 # What Spark says, by a part of its message or the beginning of its error condition, and what it means here.
 _CONDITIONS: Mapping[str, str] = {
@@ -29,6 +30,12 @@ _CONDITIONS: Mapping[str, str] = {
     "UNABLE_TO_INFER_SCHEMA": "UNREADABLE_FILE",
 }
 _MESSAGES: Mapping[str, str] = {
+    "No space left on device": "STORAGE_UNAVAILABLE",
+    "Disk quota exceeded": "STORAGE_UNAVAILABLE",
+    "Read-only file system": "STORAGE_UNAVAILABLE",
+    "Mkdirs failed to create": "STORAGE_UNAVAILABLE",
+    "UncheckedSQLException": "CATALOG_UNAVAILABLE",
+    "before last snapshot log entry": "CLOCK_BEHIND",
     "CSV header does not conform to the schema": "SCHEMA_MISMATCH",
     "Number of column in CSV header is not equal": "SCHEMA_MISMATCH",
     "is not a Parquet file": "UNREADABLE_FILE",
@@ -38,8 +45,9 @@ _MESSAGES: Mapping[str, str] = {
 
 
 @contextmanager
-def told(collection: Collection, label: str, root: Path) -> Iterator[None]:
+def told(collection: Collection, label: str, settings: Settings) -> Iterator[None]:
     """Wrap whatever goes wrong inside, once."""
+    root = settings.root
     try:
         yield
     except FirnlineError as error:
@@ -48,6 +56,8 @@ def told(collection: Collection, label: str, root: Path) -> Iterator[None]:
     except Exception as error:
         where = _line(error, root) or collection.where
         code, text = _read(error)
+        if code == "STORAGE_UNAVAILABLE":
+            text = f"{_storage(error, settings)}: {text}"
         what = f"{collection.kind} {collection.name!r} at {label}: {type(error).__name__}: {text}"
         raise FirnlineError(code, what, where) from error
 
@@ -124,12 +134,17 @@ def _read(error: Exception) -> tuple[str, str]:
     text = _shortened(whole.split("\n\nJVM stacktrace")[0])
     for part, code in _MESSAGES.items():
         if part in whole:
-            at = whole.index(part)
+            at = whole.rindex("Caused by: ") if code == "CATALOG_UNAVAILABLE" and "Caused by: " in whole else whole.index(part)
             cause = whole[whole.rfind("\n", 0, at) + 1 :].split("\n\tat ")[0]
             return code, _shortened(" ".join(cause.split()).removeprefix("Caused by: "))
     condition = (error.getCondition() or "") if isinstance(error, PySparkException) else ""
     known = [code for beginning, code in _CONDITIONS.items() if condition.startswith(beginning)]
     return known[0] if known else "STAGE_FAILED", text
+
+
+def _storage(error: Exception, settings: Settings) -> str:
+    """What refused to be written: Spark's text names no folder, but its stack shows who wrote."""
+    return f"the warehouse {settings.warehouse}" if "org.apache.iceberg." in str(error) else "Spark's scratch folder"
 
 
 def _is_lost(error: BaseException | None) -> bool:

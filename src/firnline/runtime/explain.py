@@ -48,7 +48,7 @@ def explain(project: Project, declared: Declared, session: SparkSession, name: s
     collection = declared.graph.collection(name)
     if collection.kind != "stage":
         raise FirnlineError("NO_SUCH_COLLECTION", f"{name!r} is a source: it is read, not computed", collection.where)
-    with telling(collection, "plan", project.settings.root):
+    with telling(collection, "plan", project.settings):
         return _explained(project, declared, session, collection)
 
 

@@ -47,7 +47,7 @@ class StageRun:
         graph = self.declared.graph
         determinants = self.project.determinants(graph.name, self.collection.name, self.epoch.lower)
         given = SourceEpoch.of(self.session, self.project.settings, graph.schedule, self.epoch, determinants)
-        with told(self.collection, given.label, self.project.settings.root):
+        with told(self.collection, given.label, self.project.settings):
             try:
                 return self._published(given, generation, inputs, began)
             except BaseException as error:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from firnline.model.description import Description
-from firnline.model.epoch import Epoch, Schedule
+from firnline.model.epoch import Epoch, Schedule, to_micros
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.graph import Graph
 from firnline.model.names import QUARANTINE
 from firnline.plan.advance import advance
 from firnline.runtime.project import Project
+from firnline.world import world
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ class Step:
     code: str
 
 
-def horizon(schedule: Schedule, heads: list[Description | None], now_micros: int | None = None) -> int:
+def horizon(schedule: Schedule, heads: list[Description | None]) -> int:
     """Where the last epoch ends that could be complete by now; for integer epochs, where the furthest log ends."""
     if not schedule.timed:
         return max((head.upper for head in heads if head), default=schedule.start)
-    now = time.time_ns() // 1000 if now_micros is None else now_micros
+    now = to_micros(world().now())
     if now < schedule.start:
         return schedule.start
     if schedule.end is not None and now >= schedule.end:

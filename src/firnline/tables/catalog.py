@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -24,6 +25,7 @@ from firnline.errors import FirnlineError
 from firnline.model.names import PART
 from firnline.tables.database import Database, reachable
 from firnline.tables.metadata import Metadata
+from firnline.tables.storage import answering
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,6 +38,8 @@ NAME = "lake"
 _TABLES = "iceberg_tables"
 _OURS = f"FROM {_TABLES} WHERE catalog_name = '{NAME}' AND table_namespace = :space"
 _RETRIES = "commit.retry.num-retries"
+_CLOCK_SECONDS = 60
+"""How far clocks may differ: as much as Iceberg tolerates."""
 
 
 class Catalog:
@@ -48,13 +52,15 @@ class Catalog:
     def table(self, pipeline: str, name: str) -> Metadata | None:
         """A table as the catalog has it now, or nothing before it is created."""
         found = self._database.ask(_TABLES, f"SELECT metadata_location {_OURS} AND table_name = :name", space=pipeline, name=name)
+        if found is None:
+            self._check_never_made(pipeline)
         if not found:
             return None
         ((version,),) = found
         try:
-            with fsspec.open(version, "rb") as file:
+            with answering(self.warehouse), fsspec.open(version, "rb") as file:
                 content = file.read()
-        except OSError as error:
+        except FileNotFoundError as error:
             raise FirnlineError("LOG_UNREADABLE", f"{pipeline}.{name}: {error}") from error
         if version.endswith(".gz.metadata.json"):
             content = gzip.decompress(content)
@@ -62,7 +68,10 @@ class Catalog:
 
     def names(self, pipeline: str) -> set[str]:
         """The tables of a pipeline."""
-        return {name for (name,) in self._database.ask(_TABLES, f"SELECT table_name {_OURS}", space=pipeline)}
+        found = self._database.ask(_TABLES, f"SELECT table_name {_OURS}", space=pipeline)
+        if found is None:
+            self._check_never_made(pipeline)
+        return {name for (name,) in found or ()}
 
     def create(
         self, pipeline: str, name: str, columns: pa.Schema, keys: Sequence[str], properties: Mapping[str, str]
@@ -78,7 +87,7 @@ class Catalog:
         parts = (PartitionField(ids[PART], 1000, IdentityTransform(), PART),) if PART in ids else ()
         order = SortOrder(*(SortField(ids[key], transform=IdentityTransform()) for key in keys))
         self._ensure_namespace(pipeline)
-        with reachable(), suppress(TableAlreadyExistsError):
+        with reachable(), answering(self.warehouse), suppress(TableAlreadyExistsError):
             self.sql.create_table(
                 (pipeline, name), schema, partition_spec=PartitionSpec(*parts), sort_order=order, properties=dict(properties)
             )
@@ -99,8 +108,9 @@ class Catalog:
         from pyiceberg.table.update.snapshot import ExpireSnapshots
 
         loaded = self._loaded(table)
-        files = [file for snapshot in staged for file in _files(loaded, snapshot)]
-        with loaded.transaction() as transaction:
+        _check_clock(table)
+        with reachable(), answering(self.warehouse), loaded.transaction() as transaction:
+            files = [file for snapshot in staged for file in _files(loaded, snapshot)]
             with transaction.update_snapshot(snapshot_properties=dict(summary)).fast_append() as append:
                 for file in files:
                     append.append_data_file(file)
@@ -111,61 +121,65 @@ class Catalog:
         """Drop staged snapshots, leaving the main line as it is, in one transaction that knows no retry."""
         from pyiceberg.table.update.snapshot import ExpireSnapshots
 
-        with self._loaded(table).transaction() as transaction:
+        with reachable(), answering(self.warehouse), self._loaded(table).transaction() as transaction:
             ExpireSnapshots(transaction).by_ids(list(staged)).commit()
 
     def write(self, path: str, content: bytes) -> None:
         """Write a small file, whole or not at all."""
         filesystem, inner = fsspec.url_to_fs(path)
-        filesystem.makedirs(filesystem._parent(inner), exist_ok=True)
-        if isinstance(filesystem, LocalFileSystem):
-            with _drafted(inner, content) as draft:
-                draft.replace(inner)
-        else:
-            filesystem.pipe_file(inner, content)
+        with answering(self.warehouse):
+            filesystem.makedirs(filesystem._parent(inner), exist_ok=True)
+            if isinstance(filesystem, LocalFileSystem):
+                with _drafted(inner, content) as draft:
+                    draft.replace(inner)
+            else:
+                filesystem.pipe_file(inner, content)
 
     def write_once(self, path: str, content: bytes) -> bytes:
         """Write a small file, whole or not at all, unless it is there; returns what stands there."""
         filesystem, inner = fsspec.url_to_fs(path)
-        while True:
-            filesystem.makedirs(filesystem._parent(inner), exist_ok=True)
-            try:
-                if isinstance(filesystem, LocalFileSystem):
-                    with _drafted(inner, content) as draft:
-                        os.link(draft, inner)
-                else:
-                    filesystem.pipe_file(inner, content, mode="create")
-                return content
-            except FileExistsError:
-                with suppress(FileNotFoundError):  # removed meanwhile: then it is ours to write
-                    return self.read(path)
+        with answering(self.warehouse):
+            while True:
+                filesystem.makedirs(filesystem._parent(inner), exist_ok=True)
+                try:
+                    if isinstance(filesystem, LocalFileSystem):
+                        with _drafted(inner, content) as draft:
+                            os.link(draft, inner)
+                    else:
+                        filesystem.pipe_file(inner, content, mode="create")
+                    return content
+                except FileExistsError:
+                    with suppress(FileNotFoundError):  # removed meanwhile: then it is ours to write
+                        return self.read(path)
 
     def read(self, path: str) -> bytes:
         """Read a small file."""
         filesystem, inner = fsspec.url_to_fs(path)
-        content: bytes = filesystem.cat_file(inner)
+        with answering(self.warehouse):
+            content: bytes = filesystem.cat_file(inner)
         return content
 
     def remove(self, path: str) -> None:
         """Remove a small file, if it is there."""
         filesystem, inner = fsspec.url_to_fs(path)
-        with suppress(FileNotFoundError):
+        with answering(self.warehouse), suppress(FileNotFoundError):
             filesystem.rm_file(inner)
 
     def read_all(self, folder: str) -> dict[str, bytes]:
         """The small files below a folder, by path; none if it is not there."""
         filesystem, inner = fsspec.url_to_fs(folder)
-        paths = filesystem.find(inner)
-        found = filesystem.cat(paths, on_error="return") if paths else {}
-        there = {path: content for path, content in found.items() if not isinstance(content, FileNotFoundError)}
-        for content in there.values():
-            if isinstance(content, Exception):
-                raise content
-        return there
+        with answering(self.warehouse):
+            paths = filesystem.find(inner)
+            found = filesystem.cat(paths, on_error="return") if paths else {}
+            there = {path: content for path, content in found.items() if not isinstance(content, FileNotFoundError)}
+            for content in there.values():
+                if isinstance(content, Exception):
+                    raise content
+            return there
 
     def iceberg(self, pipeline: str, name: str) -> Table:
         """A table as PyIceberg knows it."""
-        with reachable():
+        with reachable(), answering(self.warehouse):
             return self.sql.load_table((pipeline, name))
 
     @cached_property
@@ -192,6 +206,14 @@ class Catalog:
                 except (NamespaceAlreadyExistsError, IntegrityError):
                     return  # somebody else was faster
 
+    def _check_never_made(self, pipeline: str) -> None:
+        """Refuse to take a database that has gone astray for one that is not made yet: the warehouse knows better."""
+        with answering(self.warehouse):
+            filesystem, inner = fsspec.url_to_fs(f"{self.warehouse}/{pipeline}/*/metadata/*.metadata.json")
+            if filesystem.glob(inner):
+                what = f"the warehouse holds logs of {pipeline!r}, but the catalog's database is not there"
+                raise FirnlineError("CATALOG_UNAVAILABLE", what)
+
     def _loaded(self, table: Metadata) -> Table:
         """The table for one attempt at a commit: none if it moved since it was looked at."""
         loaded = self.iceberg(table.pipeline, table.name)
@@ -199,6 +221,14 @@ class Catalog:
             raise FirnlineError("COMMIT_CONTENDED", f"{table.pipeline}.{table.name} moved meanwhile")
         loaded.metadata.properties[_RETRIES] = "0"  # in memory only: the commit itself starts from the catalog's own copy
         return loaded
+
+
+def _check_clock(table: Metadata) -> None:
+    """Refuse a snapshot that would look older than the one before it: Spark reads no table with such a history."""
+    ahead = table.head.timestamp_ms / 1000 - time.time() if table.head is not None else 0.0
+    if ahead > _CLOCK_SECONDS:
+        what = f"{table.pipeline}.{table.name} was last published {ahead:.0f} seconds after what this machine's clock says"
+        raise FirnlineError("CLOCK_BEHIND", what)
 
 
 def _schema(columns: pa.Schema) -> Schema:

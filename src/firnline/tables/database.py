@@ -28,8 +28,8 @@ class Database:
     def __init__(self, uri: str) -> None:
         self._uri = uri
 
-    def ask(self, table: str, query: str, **arguments: str) -> list[tuple[Any, ...]]:
-        """The rows of a query to a table; none while there is no such database or table yet."""
+    def ask(self, table: str, query: str, **arguments: str) -> list[tuple[Any, ...]] | None:
+        """The rows of a query to a table; None while there is no such database or table yet."""
         with reachable():
             if self._file is not None:
                 return _ask_file(self._file, table, query, arguments)
@@ -41,7 +41,7 @@ class Database:
                     return [tuple(row) for row in connection.execute(text(query), arguments)]
             except DatabaseError:
                 if not inspect(self._engine).has_table(table):
-                    return []
+                    return None
                 raise
 
     def change(self, statement: str, **arguments: str) -> int:
@@ -61,6 +61,9 @@ class Database:
             url = make_url(self._uri)
         except ArgumentError:
             raise FirnlineError("BAD_SETTING", "catalog_uri is no URI of a database") from None
+        if url.get_backend_name() == "postgresql":
+            bounds = {"connect_timeout": str(_BUSY_SECONDS), "options": f"-c lock_timeout={_BUSY_SECONDS}s"}
+            return url.update_query_dict({key: value for key, value in bounds.items() if key not in url.query})
         if url.get_backend_name() != "sqlite":
             return url
         try:
@@ -82,12 +85,12 @@ class Database:
         return create_engine(self.url)
 
 
-def _ask_file(file: Path, table: str, query: str, arguments: dict[str, str]) -> list[tuple[Any, ...]]:
+def _ask_file(file: Path, table: str, query: str, arguments: dict[str, str]) -> list[tuple[Any, ...]] | None:
     if not file.exists():
-        return []
+        return None
     with closing(sqlite3.connect(file, timeout=_BUSY_SECONDS)) as connection:
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchall():
-            return []
+            return None
         return connection.execute(query, arguments).fetchall()
 
 
