@@ -9,9 +9,11 @@ import pytest
 from pyspark.sql.connect.session import SparkSession
 
 from firnline.model.digest import digest, part_of
+from firnline.plan.frontier import Frontier
 from firnline.runtime.project import Project
 from firnline.runtime.read import read
 from firnline.runtime.show import changes, summary
+from firnline.tables.control import Control
 from firnline.tables.scan import changes as changed_rows
 from tests.oracle.amplab import EPOCHS, comparable, expected
 from tests.project import copy_amplab, make_project
@@ -39,6 +41,17 @@ def test_state_at_every_epoch_equals_duckdb(run: Project, collection: str, epoch
 def test_read_as_of_in_spark_equals_duckdb(run: Project, spark: SparkSession) -> None:
     found = read("amplab.revenue_by_ip", as_of="2026-01-02", session=spark, project=run).collect()
     assert comparable([tuple(row) for row in found]) == expected("revenue_by_ip", "2026-01-02")
+
+
+def test_several_collections_are_read_after_one_epoch_while_the_frontier_moves(
+    run: Project, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = iter(run.graph("amplab").schedule.point(label) for label in ("2026-01-02", "2026-01-03", "2026-01-04"))
+    monkeypatch.setattr(Control, "frontier", lambda _: Frontier(next(points), {}))
+    names = ("revenue_by_ip", "top_sources")
+    both = read(*(f"amplab.{name}" for name in names), session=spark, project=run)
+    for name, frame in zip(names, both, strict=True):
+        assert comparable([tuple(row) for row in frame.collect()]) == expected(name, "2026-01-01")
 
 
 @pytest.mark.parametrize("collection", COLLECTIONS)

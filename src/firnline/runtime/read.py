@@ -1,13 +1,14 @@
-"""``firnline.read``: a collection as a DataFrame, whole epochs only."""
+"""``firnline.read``: collections as DataFrames, whole epochs only, all after one and the same."""
 
 from __future__ import annotations
 
 import atexit
 from contextlib import ExitStack
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from firnline.errors import FirnlineError
+from firnline.model.graph import Graph
 from firnline.model.names import BOOKKEEPING
 from firnline.runtime.project import Project
 from firnline.runtime.show import visible_upto
@@ -17,34 +18,49 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
 
+@overload
 def read(
-    name: str, *, as_of: str | None = None, session: SparkSession | None = None, project: Project | None = None
-) -> DataFrame:
-    """The rows of a collection after an epoch.
+    name: str, /, *, as_of: str | None = None, session: SparkSession | None = None, project: Project | None = None
+) -> DataFrame: ...
+@overload
+def read(
+    *names: str, as_of: str | None = None, session: SparkSession | None = None, project: Project | None = None
+) -> tuple[DataFrame, ...]: ...
+def read(
+    *names: str, as_of: str | None = None, session: SparkSession | None = None, project: Project | None = None
+) -> DataFrame | tuple[DataFrame, ...]:
+    """The rows of a collection after an epoch; of several of a pipeline, all after the same one.
 
     Args:
-        name: ``pipeline.collection``.
+        names: ``pipeline.collection``. For more than one a tuple is returned.
         as_of: The epoch; the newest that is complete in all of the pipeline's collections by default.
         session: A Connect session that knows the project's catalog; by default one of our own, which ends with the process.
         project: The project; the one around the current folder by default.
     """
+    found = project or Project.load()
+    graphs = {pipeline: found.graph(pipeline) for pipeline in {name.partition(".")[0] for name in names}}
+    cut = {pipeline: visible_upto(found, graph, as_of) for pipeline, graph in graphs.items()}
+    frames = []
+    for name in names:
+        pipeline, _, collection = name.partition(".")
+        graphs[pipeline].collection(collection)
+        frames.append(_frame(found, session, graphs[pipeline], collection, cut[pipeline]))
+    return frames[0] if len(frames) == 1 else tuple(frames)
+
+
+def _frame(project: Project, session: SparkSession | None, graph: Graph, collection: str, upto: int) -> DataFrame:
     from firnline.engine.frames import state, table_name
 
-    pipeline, _, collection = name.partition(".")
-    found = project or Project.load()
-    graph = found.graph(pipeline)
-    graph.collection(collection)
-    upto = visible_upto(found, graph, as_of)
-    head = found.log(pipeline, collection).head()
+    head = project.log(graph.name, collection).head()
     if head is None or head.snapshot is None:
-        raise FirnlineError("NO_SUCH_COLLECTION", f"{name} has no log yet")
+        raise FirnlineError("NO_SUCH_COLLECTION", f"{graph.name}.{collection} has no log yet")
     if upto < head.description.since:
         since = graph.schedule.label(head.description.since)
-        raise FirnlineError("EPOCH_COMPACTED", f"{name} keeps single epochs only since {since}")
-    session = session or _shared(found)
-    table = table_name(pipeline, collection)
-    columns = [column for column in session.table(table).columns if column not in BOOKKEEPING]
-    return state(session, table, head.snapshot, upto, columns)
+        raise FirnlineError("EPOCH_COMPACTED", f"{graph.name}.{collection} keeps single epochs only since {since}")
+    opened = session or _shared(project)
+    table = table_name(graph.name, collection)
+    columns = [column for column in opened.table(table).columns if column not in BOOKKEEPING]
+    return state(opened, table, head.snapshot, upto, columns)
 
 
 @cache
