@@ -47,6 +47,7 @@ POINTS: Mapping[str, tuple[str, tuple[Kind, ...]]] = MappingProxyType(
         "advance.published": ("the epoch is published; no index knows of it", _ANYWHERE),
         "stash.written": ("the publication waits on the local disk to be carried to the ledger", _ANYWHERE),
         "ledger.recorded": ("the ledger knows of it; it is still in the stash", ("kill", "raise", "delay")),
+        "sweep.committed": ("maintenance has dropped staging that nobody can publish any more", _AFTER_A_COMMIT),
         "frontier.judged": ("all collections hold an epoch; readers do not see it yet", _ANYWHERE),
         "frontier.committed": ("readers see it; who let them does not know it yet", _AFTER_A_COMMIT),
     }

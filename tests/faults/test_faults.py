@@ -19,6 +19,7 @@ import pytest
 from pyspark.sql.connect.session import SparkSession
 
 from firnline.failpoints import GATE, POINTS, VARIABLE, Kind
+from firnline.runtime.maintain import maintain, planned
 from firnline.runtime.project import Project
 from firnline.settings import FILE
 from tests.faults.judging import PIPELINE, Make, again, check, new_name, remote
@@ -27,13 +28,17 @@ from tests.spark.running import java_below, run_command, run_epoch
 
 OVERTAKEN = "publish.lost"
 """Nobody comes here who is the only one."""
+SWEPT = "sweep.committed"
 TRIED_ALWAYS: Kind = "kill"
 _PATIENCE = 120
 
 
 def _cases() -> list[object]:
-    cases = [(point, kind) for point, (_, kinds) in POINTS.items() for kind in kinds]
-    return [pytest.param(*case, marks=() if case[1] == TRIED_ALWAYS else pytest.mark.nightly) for case in cases]
+    return [_case(point, kind) for point, (_, kinds) in POINTS.items() if point != SWEPT for kind in kinds]
+
+
+def _case(*case: str) -> object:
+    return pytest.param(*case, marks=() if case[-1] == TRIED_ALWAYS else pytest.mark.nightly)
 
 
 @pytest.mark.parametrize(("point", "kind"), _cases())
@@ -66,8 +71,36 @@ def test_an_epoch_is_there_once_and_right_after(
     check(made, name)
 
 
+@pytest.mark.parametrize("kind", [_case(kind) for kind in POINTS[SWEPT][1]])
+def test_maintenance_is_done_after(kind: Kind, project: Make, spark: SparkSession, tmp_path: Path) -> None:
+    name = new_name()
+    made = project(**{name: PIPELINE.format(name=name)})
+    _started(made, spark, name, "stage.written=kill", tmp_path / "gate").communicate(timeout=_PATIENCE)
+    assert planned(made, name) == [], "while its epoch is not published, staging is of use"
+    again(made, spark, name)
+    (left,) = planned(made, name)
+    assert left.snapshots == 1
+    child = _maintaining(made, name, f"{SWEPT}={kind}", tmp_path / "gate")
+    if kind in ("hang", "twice"):
+        _until((tmp_path / "gate").exists if kind == "twice" else lambda: planned(made, name) == [])
+        assert maintain(made, name) == []
+        (tmp_path / "gate").unlink() if kind == "twice" else child.kill()
+    said, complaint = child.communicate(timeout=_PATIENCE)
+    assert child.returncode == (-signal.SIGKILL if kind in ("kill", "hang") else 0), said + complaint
+    assert maintain(made, name) == []
+    run_epoch(made, spark, name, "1")
+    check(made, name)
+
+
+def _maintaining(made: Project, name: str, fault: str, gate: Path) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), VARIABLE: fault, GATE: str(gate)}
+    command = [sys.executable, "-c", "from firnline.cli import main; main()", "maintain", name]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, cwd=made.settings.root, env=environment, text=True, **pipes)
+
+
 @pytest.mark.nightly
-@pytest.mark.parametrize("point", [point for point in POINTS if point != OVERTAKEN])
+@pytest.mark.parametrize("point", [point for point in POINTS if point not in (OVERTAKEN, SWEPT)])
 def test_a_driver_that_dies_with_its_spark(point: str, tmp_path: Path) -> None:
     made = make_project(tmp_path, (ROOT / FILE).read_text(), cold=PIPELINE.format(name="cold"))
     assert run_command(made, "cold", "1", **{VARIABLE: f"{point}=kill"}).returncode == -signal.SIGKILL

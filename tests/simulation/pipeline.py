@@ -20,7 +20,7 @@ from firnline.runtime.attempt import Published, staged
 from firnline.runtime.project import Project
 from firnline.runtime.stash import Line
 from firnline.settings import Settings
-from firnline.tables.log import ATTEMPT, Head, head_of
+from firnline.tables.log import ATTEMPT, LOWER, Head, head_of
 from firnline.tables.sidecar import Input, Sidecar
 from tests.simulation.memory import MemoryTables, Row, Weighted
 
@@ -163,7 +163,7 @@ class Engine:
             generation,
             epoch,
             attempt,
-            lambda: self.tables.stage(GRAPH.name, collection.name, rows, {ATTEMPT: attempt}),
+            lambda: self.tables.stage(GRAPH.name, collection.name, rows, {ATTEMPT: attempt, LOWER: str(epoch.lower)}),
             lambda snapshot: digests(self.tables.rows[snapshot]),
         )
         if isinstance(made, Verdict):

@@ -12,6 +12,7 @@ from firnline.model.epoch import Epoch
 from firnline.plan.frontier import Frontier
 from firnline.runtime.advance import advance_by, complete
 from firnline.runtime.flusher import flush
+from firnline.runtime.maintain import maintain
 from firnline.tables.determinants import FOLDER
 from firnline.tables.log import ATTEMPT, SIDECAR
 from firnline.tables.sidecar import Sidecar
@@ -70,6 +71,7 @@ class Story:
         for number in range(3):
             self.scheduler.start(f"reader {number}", self._read)
             self.scheduler.start(f"flusher {number}", self._flush)
+            self.scheduler.start(f"maintenance {number}", self._maintain)
 
     def _task(self, worker: str, name: str, epoch: int) -> None:
         def work() -> None:
@@ -125,6 +127,14 @@ class Story:
             except (OSError, FirnlineError):
                 continue
 
+    def _maintain(self) -> None:
+        for _ in range(3):
+            self.scheduler.sleep(1)
+            try:
+                maintain(self.project, GRAPH.name)
+            except (OSError, FirnlineError):
+                continue
+
     def _expected(self, name: str, upper: int) -> State:
         """From what was logged of the outside: what nobody logged, nobody may have used."""
         folder = f"{self.tables.warehouse}/{GRAPH.name}/{FOLDER}"
@@ -169,6 +179,8 @@ class Story:
         assert not self.project.stash.batch()
         left = set(self._left_behind()) & self.engine.succeeded
         assert not left, f"attempts that ended well left what they had staged: {left}"
+        maintain(self.project, GRAPH.name)
+        assert not list(self._left_behind()), "maintenance left staging that nobody can publish"
 
     def _left_behind(self) -> Iterator[str]:
         for collection in GRAPH.collections:

@@ -49,9 +49,11 @@ def placed(delta: DataFrame, columns: Sequence[Column], partition_by: Sequence[s
     )
 
 
-def stage(session: SparkSession, rows: DataFrame, table: str, attempt: str, *, is_small: bool = False) -> None:
-    """Write rows as a staged snapshot that carries the attempt's id; few rows are not brought together by parts before."""
-    writer = rows.writeTo(table).option("snapshot-property.firnline.attempt", attempt)
+def stage(session: SparkSession, rows: DataFrame, table: str, attempt: str, lower: int, *, is_small: bool = False) -> None:
+    """Write rows as a staged snapshot that carries the attempt's id and epoch; few are not brought together by parts before."""
+    writer = rows.writeTo(table).options(
+        **{"snapshot-property.firnline.attempt": attempt, "snapshot-property.firnline.lower": str(lower)}
+    )
     if is_small:
         writer = writer.option("distribution-mode", "none")
     with _STAGING:

@@ -114,7 +114,7 @@ class Destination:
             generation,
             epoch,
             attempt,
-            lambda: staging.stage(self.session, rows, self.table, attempt, is_small=is_small),
+            lambda: staging.stage(self.session, rows, self.table, attempt, epoch.lower, is_small=is_small),
             audit,
         )
 

@@ -182,6 +182,24 @@ class Log:
         except Exception as error:
             _logger.info("staging of %s.%s was left behind: %s", self.pipeline, self.collection, error)
 
+    def abandoned(self) -> list[int]:
+        """The staged snapshots that nobody can publish any more, alive or dead: the log already holds their epochs."""
+        table = self.load()
+        return [] if table is None else _abandoned(table)
+
+    def sweep(self) -> int:
+        """Drop abandoned staging; how many snapshots. Whoever staged one and is still at it finds the epoch taken, as ever."""
+
+        def attempt_once() -> int:
+            table = self._loaded()
+            found = _abandoned(table)
+            if found:
+                self._catalog.drop(table, found)
+                world().reach("sweep.committed")
+            return len(found)
+
+        return until_known(f"{self.pipeline}.{self.collection}", attempt_once)
+
     def _loaded(self) -> Metadata:
         table = self.load()
         if table is None:
@@ -210,6 +228,12 @@ def _staged(table: Metadata, attempt: str) -> list[int]:
     """The snapshots that an attempt staged."""
     snapshots = table.snapshots.values()
     return [each.id for each in snapshots if each.summary.get(ATTEMPT) == attempt and SIDECAR not in each.summary]
+
+
+def _abandoned(table: Metadata) -> list[int]:
+    upper = head_of(table).description.upper
+    staged = [each for each in table.snapshots.values() if SIDECAR not in each.summary]
+    return [each.id for each in staged if LOWER in each.summary and int(each.summary[LOWER]) < upper]
 
 
 def _generation(table: Metadata) -> Iterator[Snapshot]:
