@@ -35,4 +35,4 @@ def main() -> None:
 
 
 # Each module registers its command on ``app``; what a command needs is imported when it is called.
-from firnline.cli import bench, demo, doctor, explain, init, ledger, lineage, plan, run, show, status, up  # noqa: E402, F401
+from firnline.cli import bench, demo, doctor, explain, init, ledger, lineage, plan, run, show, status, up, verify  # noqa: E402, F401
