@@ -31,10 +31,10 @@ def cut(path: Path, by: int = 100) -> None:
     forget_checksum(path)
 
 
-def flip(path: Path) -> None:
-    """Flip the bits of a byte in the middle."""
+def flip(path: Path, at: int | None = None) -> None:
+    """Flip the bits of a byte, of that in the middle by default."""
     content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 0xFF
+    content[len(content) // 2 if at is None else at] ^= 0xFF
     path.write_bytes(content)
     forget_checksum(path)
 

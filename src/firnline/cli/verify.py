@@ -48,7 +48,9 @@ def _verified(project: Project, collection: str | None, deep: bool, json: bool) 
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with ExitStack() as stack:
-        progress = stack.enter_context(Progress(*columns, console=console, disable=json, transient=True))
+        progress = stack.enter_context(
+            Progress(*columns, console=console, disable=json or not console.is_terminal, transient=True)
+        )
         bar = progress.add_task("starting Spark" if deep else "looking", total=None)
         session = None
         if deep:
@@ -90,7 +92,8 @@ def _print(project: Project, found: Verified, deep: bool) -> None:
             (f"{each.pipeline}.{each.collection}", _short(epochs), _short(each.parts), each.kind, each.what, each.file)
             for each, epochs in _labelled(project, found.problems)
         ]
-        print_table(f"{len(rows)} problems in {looked}", ("collection", "epochs", "parts", "kind", "what", "file"), rows)
+        problems = "1 problem" if len(rows) == 1 else f"{len(rows)} problems"
+        print_table(f"{problems} in {looked}", ("collection", "epochs", "parts", "kind", "what", "file"), rows)
     else:
         console.print(f"all well: {looked}" + (", digests added up anew" if deep else ""))
     for name in found.not_added:

@@ -263,6 +263,9 @@ def _of_revision(log: Holding, revision: Revision) -> Iterator[Problem]:
             elif data.found is not None and data.found != data.rows:
                 what = f"the file holds {data.found} rows, its manifest says {data.rows}"
                 yield problem("altered", what, data.file.path, touched=touched, about="data")
+            if revision.told is not None and not any(_covers(data, cell) for cell in cells):
+                what = "the manifest gives the file rows that the sidecar does not count"
+                yield problem("inconsistent", what, manifest.file.path, touched=touched, about="data")
     if not revision.is_staged and not log.is_control:
         for kind, what, file in _of_account(revision):
             yield problem(kind, what, file, about="sidecar")

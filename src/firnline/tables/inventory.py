@@ -193,9 +193,13 @@ class _Inventory:
             return Manifest(file)
         try:
             entries = listed.fetch_manifest_entry(self._io)
-            return Manifest(file, tuple(self._data_file(entry.data_file) for entry in entries))
+            data = tuple(self._data_file(entry.data_file) for entry in entries)
         except Exception as error:
             return Manifest(replace(file, fault=_told(error)))
+        live = (listed.added_files_count or 0) + (listed.existing_files_count or 0)
+        if len(data) != live:
+            file = replace(file, fault=f"it names {len(data)} data files, its list says {live}")
+        return Manifest(file, data)
 
     def _data_file(self, listed: Listed) -> DataFile:
         columns = self.table.columns
