@@ -40,10 +40,12 @@ PIPELINE = """
         return large.groupBy("who").agg(F.sum("twice").alias("total"), F.avg("amount").alias("mean"))
 """
 
+QUICK = 'spark_master = "local[1]"\nspark_java_options = "-XX:TieredStopAtLevel=1"\n'
+
 
 @pytest.fixture(scope="module")
 def ran(lake: tuple[Path, SparkSession], tmp_path_factory: pytest.TempPathFactory) -> Project:
-    project = make_project(tmp_path_factory.mktemp("damaged"), f'work = "{lake[0]}"\n', damaged=PIPELINE)
+    project = make_project(tmp_path_factory.mktemp("damaged"), f'work = "{lake[0]}"\n{QUICK}', damaged=PIPELINE)
     for label in ("0", "1"):
         run_epoch(project, lake[1], "damaged", label)
     return project
@@ -167,6 +169,5 @@ def test_all_that_is_damaged_is_found_at_once(project: Project, spark: SparkSess
 def test_the_command_ends_with_one_and_a_document(project: Project) -> None:
     flip_page(local(data_file(large(project), 1, 0).file.path))
     root = project.settings.root
-    assert firnline(root, "verify", "damaged", "--json")["problems"] == []
     (problem,) = firnline(root, "verify", "damaged.large", "--deep", "--json", code=1)["problems"]
     assert (problem["collection"], problem["epochs"], problem["parts"]) == ("large", ["1"], [0])

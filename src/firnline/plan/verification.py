@@ -146,7 +146,7 @@ def problems_of(log: Holding) -> list[Problem]:
     """Everything that is wrong with one log by itself."""
     found = _fault(log.metadata)
     if found is not None:
-        what = f"{found[1]}; without its metadata file nothing of the log can be read"
+        what = f"{found[1]}; without it nothing of the log can be read"
         return [Problem(log.pipeline, log.collection, found[0], what, log.metadata.path)]
     return [problem for revision in log.revisions for problem in _of_revision(log, revision)] + list(_of_chain(log))
 

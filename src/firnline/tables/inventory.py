@@ -44,13 +44,14 @@ def inventory(catalog: Catalog, pipeline: str, name: str) -> Holding:
     file = File(version, None)
     try:
         table = catalog.at(pipeline, name, version)
+        published = [*table.main_line()][::-1]
         file = File(table.location, None)
         storage = _Storage.of(table.location)
     except FileNotFoundError:
         return Holding(pipeline, name, file)
     except Exception as error:
         return Holding(pipeline, name, replace(file, size=0, fault=_told(error)))
-    return _Inventory(table, storage).taken()
+    return _Inventory(table, published, storage).taken()
 
 
 @dataclass(frozen=True)
@@ -92,26 +93,27 @@ class _Inventory:
     """One table while it is looked through."""
 
     table: Metadata
+    published: Sequence[Snapshot]
+    """Its main line, the oldest first."""
     storage: _Storage
 
     def taken(self) -> Holding:
-        table, storage = self.table, self.storage
+        table, published, storage = self.table, self.published, self.storage
         metadata = storage.file(table.version)
-        published = [*table.main_line()][::-1]
-        staged = [each for each in table.snapshots.values() if each not in published]
+        staged = [table.snapshots[number] for number in table.snapshots.keys() - {each.id for each in published}]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             lists = list(pool.map(self._list, published))
-            known = self._parse_newest(published, lists)
+            known = self._parse_newest(lists)
             revisions = [*pool.map(self._published, published, lists, known), *pool.map(self._staged, staged)]
         unnamed = storage.unnamed()
         found = storage.named & storage.sizes.keys()
-        is_control = table.name == CONTROL
+        is_whole = bool(published) and published[0].parent is None
         return Holding(
             table.pipeline,
             table.name,
             metadata,
-            is_control,
-            int(table.properties[START]) if published and published[0].parent is None and not is_control else None,
+            table.name == CONTROL,
+            int(table.properties[START]) if is_whole and START in table.properties else None,
             tuple(revisions),
             len(found),
             sum(storage.sizes[path] for path in found),
@@ -119,14 +121,14 @@ class _Inventory:
             sum(storage.sizes[path] for path in unnamed),
         )
 
-    def _parse_newest(self, published: Sequence[Snapshot], lists: list[File]) -> list[list[ManifestFile] | None]:
+    def _parse_newest(self, lists: list[File]) -> list[list[ManifestFile] | None]:
         """What each snapshot brought by the newest list that can be read; nothing is known of those after it.
 
         Manifests of snapshots that are not kept any more are given to the oldest that is.
         """
-        position: dict[int | None, int] = {snapshot.id: at for at, snapshot in enumerate(published)}
-        known: list[list[ManifestFile] | None] = [None] * len(published)
-        for at in reversed(range(len(published))):
+        position: dict[int | None, int] = {snapshot.id: at for at, snapshot in enumerate(self.published)}
+        known: list[list[ManifestFile] | None] = [None] * len(lists)
+        for at in reversed(range(len(lists))):
             lists[at], found = self._parsed_list(lists[at])
             if found is not None:
                 known[: at + 1] = [[] for _ in range(at + 1)]

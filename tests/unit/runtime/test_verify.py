@@ -240,6 +240,14 @@ def test_without_its_metadata_file_a_log_cannot_be_read_and_the_rest_is_verified
     assert rest_is_verified(found)
 
 
+def test_a_metadata_file_that_contradicts_itself_is_unreadable(project: Project) -> None:
+    version = project.catalog.version("web", "seen")
+    assert version is not None
+    document = json.loads(local(version).read_bytes())
+    local(version).write_text(json.dumps({**document, "current-snapshot-id": 7}))
+    assert all_told(verify(project)) == [("seen", "unreadable", (), ())]
+
+
 def test_a_log_whose_folder_is_gone_is_missing(project: Project) -> None:
     version = project.catalog.version("web", "seen")
     assert version is not None
