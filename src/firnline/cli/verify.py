@@ -88,8 +88,16 @@ def _document(project: Project, found: Verified) -> dict[str, Any]:
 def _print(project: Project, found: Verified, deep: bool) -> None:
     looked = f"{found.collections} collections, {found.files} files, {found.bytes} bytes in {found.seconds:.1f} s"
     if found.problems:
+        inside = f"{project.catalog.warehouse}/"
         rows = [
-            (f"{each.pipeline}.{each.collection}", _short(epochs), _short(each.parts), each.kind, each.what, each.file)
+            (
+                f"{each.pipeline}.{each.collection}",
+                _short(epochs),
+                _short(each.parts),
+                each.kind,
+                each.what,
+                (each.file or "").removeprefix(inside),
+            )
             for each, epochs in _labelled(project, found.problems)
         ]
         problems = "1 problem" if len(rows) == 1 else f"{len(rows)} problems"
