@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 from firnline.runtime.project import Project
 from firnline.settings import FILE, Settings
@@ -31,3 +36,12 @@ def copy_amplab(root: Path) -> Project:
     for folder in ("include", "dags", "spark_jobs", "plugins"):
         shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
     return make_project(root, (ROOT / FILE).read_text())
+
+
+def firnline(root: Path, *words: str, code: int = 0) -> Any:
+    """Run a command in a process of its own; its document, or its text."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("FIRNLINE", "SPARK", "PYSPARK"))}
+    command = [sys.executable, "-c", "from firnline.cli import main; main()", *words]
+    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
+    assert done.returncode == code, done.stdout + done.stderr
+    return json.loads(done.stdout) if "--json" in words else done.stdout

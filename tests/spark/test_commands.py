@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +13,7 @@ import pytest
 
 from firnline.runtime.project import Project
 from tests.oracle.amplab import expected
-from tests.project import ROOT, copy_amplab
+from tests.project import ROOT, copy_amplab, firnline
 
 EARLY = """
 import pandas as pd
@@ -66,14 +64,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     project = copy_amplab(place)
     shutil.copy(ROOT / "docs/snippets/pages.py", project.settings.root / "include/pipelines/pages.py")
     return project.settings.root
-
-
-def firnline(root: Path, *words: str, code: int = 0) -> Any:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("FIRNLINE", "SPARK", "PYSPARK"))}
-    command = [sys.executable, "-c", "from firnline.cli import main; main()", *words]
-    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
-    assert done.returncode == code, done.stdout + done.stderr
-    return json.loads(done.stdout) if "--json" in words else done.stdout
 
 
 def best(epoch: str) -> list[str]:

@@ -21,7 +21,7 @@ from firnline.engine.frames import deltas
 from firnline.engine.hashing import digest_columns, digest_of, part_of
 from firnline.errors import FirnlineError
 from firnline.model.digest import Digest
-from firnline.model.names import DIFF, EPOCH, PART, quoted
+from firnline.model.names import BOOKKEEPING, DIFF, EPOCH, PART, quoted
 
 _WAP = "spark.wap.id"
 # The id is a setting of the session: of two threads that share one, the second must not write under, or without, the first's.
@@ -64,15 +64,12 @@ def stage(session: SparkSession, rows: DataFrame, table: str, attempt: str, lowe
             session.conf.unset(_WAP)
 
 
-def digests(
-    session: SparkSession, table: str, snapshot: int, epoch: int, columns: Sequence[Column], *, is_small: bool = False
-) -> dict[tuple[int, int], Digest]:
-    """The digest of each part of an epoch, from the rows as they stand in storage; of few rows by one task."""
+def digests(rows: DataFrame, columns: Sequence[Column], *, is_small: bool = False) -> dict[tuple[int, int], Digest]:
+    """The digest of each (epoch, part) of rows of a log, as they stand in storage; of few rows by one task."""
     fields = [(column.field, column.name, column.kind) for column in columns]
     aggregates = [expression.alias(name) for name, expression in digest_columns(fields).items()]
-    rows = _epoch_rows(session, table, snapshot, epoch)
-    found = (rows.coalesce(1) if is_small else rows).groupBy(PART).agg(*aggregates).collect()
-    return {(epoch, row[PART]): digest_of(row.asDict()) for row in found}
+    found = (rows.coalesce(1) if is_small else rows).groupBy(EPOCH, PART).agg(*aggregates).collect()
+    return {(row[EPOCH], row[PART]): digest_of(row.asDict()) for row in found}
 
 
 def check_keys(
@@ -93,7 +90,7 @@ def check_keys(
     on = [F.col(quoted(key)) for key in keys]
     weights = deltas(session, table, snapshot, epoch + 1).select(*(F.col(quoted(name)) for name in columns), DIFF)
     if keys and not is_first:
-        touched = _epoch_rows(session, table, snapshot, epoch).select(*on).distinct()
+        touched = epoch_rows(session, table, snapshot, epoch).select(*on).distinct()
         matching = [weights[quoted(key)].eqNullSafe(touched[quoted(key)]) for key in keys]
         weights = weights.join(touched, reduce(and_, matching), "left_semi")
     least = F.lit(0)
@@ -114,10 +111,11 @@ def check_keys(
         raise FirnlineError("KEY_NOT_UNIQUE", f"several rows have the same keys {tuple(keys)}: {sample}")
 
 
-def _epoch_rows(session: SparkSession, table: str, snapshot: int, epoch: int) -> DataFrame:
+def epoch_rows(session: SparkSession, table: str, snapshot: int, epoch: int) -> DataFrame:
+    """The rows of one epoch as a snapshot holds them."""
     return deltas(session, table, snapshot, epoch + 1).where(F.col(EPOCH) == epoch)
 
 
 def columns_of(schema: StructType, fields: Mapping[str, int]) -> list[Column]:
-    """Spark's columns under Iceberg's field ids."""
-    return [Column(fields[field.name], field.name, field.dataType) for field in schema.fields]
+    """The user's columns of a log as Spark has them, under Iceberg's field ids."""
+    return [Column(fields[field.name], field.name, field.dataType) for field in schema.fields if field.name not in BOOKKEEPING]

@@ -55,7 +55,7 @@ def told(collection: Collection, label: str, settings: Settings) -> Iterator[Non
         raise FirnlineError(error.code, f"{collection.kind} {collection.name!r} at {label}: {error.what}", where) from error
     except Exception as error:
         where = _line(error, root) or collection.where
-        code, text = _read(error)
+        code, text = diagnosed(error)
         if code == "STORAGE_UNAVAILABLE":
             text = f"{_storage(error, settings)}: {text}"
         what = f"{collection.kind} {collection.name!r} at {label}: {type(error).__name__}: {text}"
@@ -126,7 +126,7 @@ def _shape(schema: StructType) -> dict[str, str]:
     return {name: kind.replace("tinyint", "int").replace("smallint", "int") for name, kind in kinds.items()}
 
 
-def _read(error: Exception) -> tuple[str, str]:
+def diagnosed(error: Exception) -> tuple[str, str]:
     """The code of an error that is not ours, and its text without the JVM's stack."""
     whole = str(error).strip()
     if _is_lost(error):

@@ -103,7 +103,8 @@ class Destination:
         rows = staging.placed(frame, self.columns, placement.partition_by, placement.parts, epoch.lower)
 
         def audit(snapshot: int) -> Digests:
-            digests = staging.digests(self.session, self.table, snapshot, epoch.lower, self.columns, is_small=is_small)
+            stored = staging.epoch_rows(self.session, self.table, snapshot, epoch.lower)
+            digests = staging.digests(stored, self.columns, is_small=is_small)
             if placement.is_keyed and digests and not is_proven:
                 self._check_keys(snapshot, epoch, sum(digests.values(), Digest()))
             return digests

@@ -51,17 +51,26 @@ class Catalog:
 
     def table(self, pipeline: str, name: str) -> Metadata | None:
         """A table as the catalog has it now, or nothing before it is created."""
+        version = self.version(pipeline, name)
+        if version is None:
+            return None
+        try:
+            with answering(self.warehouse):
+                return self.at(pipeline, name, version)
+        except FileNotFoundError as error:
+            raise FirnlineError("LOG_UNREADABLE", f"{pipeline}.{name}: {error}") from error
+
+    def version(self, pipeline: str, name: str) -> str | None:
+        """The path of a table's present metadata file, or nothing before it is created."""
         found = self._database.ask(_TABLES, f"SELECT metadata_location {_OURS} AND table_name = :name", space=pipeline, name=name)
         if found is None:
             self._check_never_made(pipeline)
-        if not found:
-            return None
-        ((version,),) = found
-        try:
-            with answering(self.warehouse), fsspec.open(version, "rb") as file:
-                content = file.read()
-        except FileNotFoundError as error:
-            raise FirnlineError("LOG_UNREADABLE", f"{pipeline}.{name}: {error}") from error
+        return found[0][0] if found else None
+
+    def at(self, pipeline: str, name: str, version: str) -> Metadata:
+        """A table as one of its metadata files says."""
+        with fsspec.open(version, "rb") as file:
+            content = file.read()
         if version.endswith(".gz.metadata.json"):
             content = gzip.decompress(content)
         return Metadata.of_json(pipeline, name, version, content)

@@ -109,7 +109,7 @@ class Log:
         if table is None:
             return
         for snapshot in _generation(table):
-            entry = _entry(table, snapshot)
+            entry = entry_of(table, snapshot)
             if after is not None and entry.description.upper <= after:
                 return
             yield entry
@@ -274,7 +274,8 @@ def _summary(sidecar: Sidecar, path: str) -> dict[str, str]:
     }
 
 
-def _entry(table: Metadata, snapshot: Snapshot) -> Entry:
+def entry_of(table: Metadata, snapshot: Snapshot) -> Entry:
+    """What the summary of a published snapshot says."""
     properties = snapshot.summary
     return Entry(
         snapshot=snapshot.id,

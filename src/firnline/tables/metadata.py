@@ -19,6 +19,8 @@ class Snapshot:
     parent: int | None
     timestamp_ms: int
     summary: Mapping[str, str]
+    manifest_list: str = ""
+    """The path of the file that names its manifests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,13 @@ class Metadata:
         data: dict[str, Any] = json.loads(text)
         (schema,) = (each for each in data["schemas"] if each["schema-id"] == data["current-schema-id"])
         snapshots = (
-            Snapshot(each["snapshot-id"], each.get("parent-snapshot-id"), each["timestamp-ms"], each.get("summary", {}))
+            Snapshot(
+                each["snapshot-id"],
+                each.get("parent-snapshot-id"),
+                each["timestamp-ms"],
+                each.get("summary", {}),
+                each.get("manifest-list", ""),
+            )
             for each in data.get("snapshots") or ()
         )
         current = data.get("current-snapshot-id")

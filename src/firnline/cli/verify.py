@@ -1,0 +1,119 @@
+"""``firnline verify``: whether storage still holds what the logs say."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from firnline.cli.app import app
+from firnline.cli.output import Json, console, print_json, print_table, quiet
+
+if TYPE_CHECKING:
+    from firnline.plan.verification import Problem
+    from firnline.runtime.project import Project
+    from firnline.runtime.verify import Verified
+
+_MOST_EPOCHS = 4
+
+
+@app.command()
+def verify(
+    collection: Annotated[
+        str | None, typer.Argument(help="PIPELINE, or PIPELINE.COLLECTION; all of the project's logs by default.")
+    ] = None,
+    deep: Annotated[bool, typer.Option("--deep", help="Add up the digests of all rows anew, on Spark.")] = False,
+    json: Json = False,
+) -> None:
+    """Compare the logs with storage: missing, truncated and altered files. Needs no JVM without --deep."""
+    from firnline.runtime.project import Project
+
+    project = Project.load()
+    found = _verified(project, collection, deep, json)
+    if json:
+        print_json(_document(project, found))
+    else:
+        _print(project, found, deep)
+    if found.problems:
+        raise typer.Exit(1)
+
+
+def _verified(project: Project, collection: str | None, deep: bool, json: bool) -> Verified:
+    from contextlib import ExitStack
+
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from firnline.runtime.verify import verify as verified
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with ExitStack() as stack:
+        progress = stack.enter_context(
+            Progress(*columns, console=console, disable=json or not console.is_terminal, transient=True)
+        )
+        bar = progress.add_task("starting Spark" if deep else "looking", total=None)
+        session = None
+        if deep:
+            from firnline.engine.session import opened
+
+            stack.enter_context(quiet())
+            session = stack.enter_context(opened(project.settings, "firnline verify"))
+        return verified(
+            project,
+            collection,
+            session,
+            lambda name, done, total: progress.update(bar, description=name, completed=done, total=total),
+        )
+
+
+def _labelled(project: Project, problems: tuple[Problem, ...]) -> list[tuple[Problem, tuple[str, ...]]]:
+    """Problems with their epochs as people write them."""
+    from firnline.runtime.verify import labels
+
+    label = labels(project, {problem.pipeline for problem in problems})
+    return [(problem, tuple(map(label[problem.pipeline], problem.epochs))) for problem in problems]
+
+
+def _document(project: Project, found: Verified) -> dict[str, Any]:
+    def listed(problems: tuple[Problem, ...]) -> list[dict[str, Any]]:
+        names = ("pipeline", "collection", "parts", "kind", "file", "what")
+        return [
+            {"epochs": epochs, **{name: getattr(problem, name) for name in names}}
+            for problem, epochs in _labelled(project, problems)
+        ]
+
+    return {**asdict(found), "problems": listed(found.problems), "staged_problems": listed(found.staged_problems)}
+
+
+def _print(project: Project, found: Verified, deep: bool) -> None:
+    looked = f"{found.collections} collections, {found.files} files, {found.bytes} bytes in {found.seconds:.1f} s"
+    if found.problems:
+        inside = f"{project.catalog.warehouse}/"
+        rows = [
+            (
+                f"{each.pipeline}.{each.collection}",
+                _short(epochs),
+                _short(each.parts),
+                each.kind,
+                each.what,
+                (each.file or "").removeprefix(inside),
+            )
+            for each, epochs in _labelled(project, found.problems)
+        ]
+        problems = "1 problem" if len(rows) == 1 else f"{len(rows)} problems"
+        print_table(f"{problems} in {looked}", ("collection", "epochs", "parts", "kind", "what", "file"), rows)
+    else:
+        console.print(f"all well: {looked}" + (", digests added up anew" if deep else ""))
+    for name in found.not_added:
+        console.print(f"{name}: digests were not added up: its manifests or metadata have to be mended first", markup=False)
+    if found.staged:
+        damaged = f", {len(found.staged_problems)} problems with these, which is no damage" if found.staged_problems else ""
+        console.print(f"{found.staged} snapshots are staged and were never published{damaged}")
+    if found.unreferenced:
+        unnamed = f"{found.unreferenced} files ({found.unreferenced_bytes} bytes)"
+        console.print(f"{unnamed} are named by no snapshot, which is no damage")
+
+
+def _short(several: tuple[Any, ...]) -> str:
+    shown = ", ".join(map(str, several[:_MOST_EPOCHS]))
+    return shown + (f" and {len(several) - _MOST_EPOCHS} more" if len(several) > _MOST_EPOCHS else "")
