@@ -107,8 +107,7 @@ class Ours:
 
     def result(self, stage: Stage, epoch: int) -> pa.Table:
         """A stage's rows after an epoch."""
-        table = self._project.log(self._workload.suite, stage.name).load()
-        assert table is not None
+        table = self._project.catalog.iceberg(self._workload.suite, stage.name)
         return scan.state(table, self._epoch(epoch).upper)
 
     def _advance(self, name: str, epoch: int) -> None:

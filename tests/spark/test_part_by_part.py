@@ -62,11 +62,11 @@ def plans(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict
     found: dict[str, str] = {}
     stage = staging.stage
 
-    def spy(session: SparkSession, delta: DataFrame, table: str, attempt: str, *, is_small: bool) -> None:
+    def spy(session: SparkSession, delta: DataFrame, table: str, attempt: str, lower: int, *, is_small: bool) -> None:
         with redirect_stdout(io.StringIO()) as said:
             delta.explain()
         found[table.split("`")[-2]] = said.getvalue()
-        stage(session, delta, table, attempt, is_small=is_small)
+        stage(session, delta, table, attempt, lower, is_small=is_small)
 
     monkeypatch.setattr(staging, "stage", spy)
     monkeypatch.setattr("firnline.runtime.derived._MOST_BROADCAST", 0)
