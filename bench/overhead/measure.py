@@ -67,8 +67,13 @@ def enriched(events):
 
 
 KINDS = ("off", "on", "slow ledger", "no ledger")
-_EPOCHS = (0, 0, 1, 2)
-"""Which epoch of a round each kind runs."""
+_STEPS = (
+    *((kind, name, 0) for name in COLLECTIONS for kind in ("off", "on")),
+    *(("slow ledger", name, 1) for name in COLLECTIONS),
+    *(("no ledger", name, 2) for name in COLLECTIONS),
+)
+"""What a round does, in its first, second and third epoch."""
+_EPOCHS = 3
 _LEDGER_SECONDS = 5.0
 
 
@@ -88,20 +93,21 @@ def measured(root: Path, jars: Path, rows: int, runs: int, say: Callable[[str], 
     """Run epochs of so many changed rows, with and without, and tell what each took."""
     project = _project(root, jars, rows)
     declared = project.declared(NAME)
-    costs = [Cost(name, {kind: [] for kind in KINDS}) for name in (*COLLECTIONS, "the epoch")]
+    taken: dict[tuple[str, str], list[float]] = {(kind, name): [] for kind in KINDS for name in COLLECTIONS}
     with opened(project.settings, NAME) as session:
         for number in range(runs + 1):  # the first warms up
-            for kind, position in zip(KINDS, _EPOCHS, strict=True):
-                lower = number * (1 + max(_EPOCHS)) + position
-                say(f"round {number} of {runs}: {kind}")
+            for kind, name, position in _STEPS:
+                lower = number * _EPOCHS + position
+                say(f"round {number} of {runs}: {name}, {kind}")
                 with _KINDS[kind](project) as attempts:
-                    seconds = [_timed(project, declared, session, name, Epoch(lower, lower + 1)) for name in COLLECTIONS]
+                    seconds = _timed(project, declared, session, name, Epoch(lower, lower + 1))
                 for log, attempt in attempts:
                     log.discard(attempt)
                 if number:
-                    for cost, taken in zip(costs, [*seconds, sum(seconds)], strict=True):
-                        cost.seconds[kind].append(taken)
-    return costs
+                    taken[kind, name].append(seconds)
+    costs = [Cost(name, {kind: taken[kind, name] for kind in KINDS}) for name in COLLECTIONS]
+    whole = {kind: [sum(each) for each in zip(*(cost.seconds[kind] for cost in costs), strict=True)] for kind in KINDS}
+    return [*costs, Cost("the epoch", whole)]
 
 
 def _project(root: Path, jars: Path, rows: int) -> Project:
