@@ -35,19 +35,19 @@ def main() -> None:
 
 
 # Each module registers its command on ``app``; what a command needs is imported when it is called.
-from firnline.cli import (  # noqa: E402
-    bench,  # noqa: F401
-    demo,  # noqa: F401
-    doctor,  # noqa: F401
-    explain,  # noqa: F401
-    init,  # noqa: F401
-    ledger,  # noqa: F401
-    lineage,  # noqa: F401
-    maintain,  # noqa: F401
-    plan,  # noqa: F401
-    run,  # noqa: F401
-    show,  # noqa: F401
-    status,  # noqa: F401
-    up,  # noqa: F401
-    verify,  # noqa: F401
+from firnline.cli import (  # noqa: E402, F401
+    bench,
+    demo,
+    doctor,
+    explain,
+    init,
+    ledger,
+    lineage,
+    maintain,
+    plan,
+    run,
+    show,
+    status,
+    up,
+    verify,
 )

@@ -133,15 +133,12 @@ def test_a_damaged_data_file_is_told_with_its_epoch_and_part(
 
 
 def test_a_data_file_with_other_rows_of_the_same_length_is_altered(project: Project) -> None:
-    log = seen(project)
-    file = local(data_file(log, 1, 1).file.path)
-    other = local(data_file(log, 1, 0).file.path).read_bytes()
-    size = file.stat().st_size
-    if len(other) > size:
-        pytest.skip("the smaller part's file is the larger one")
-    body, footer = other[: -8 - int.from_bytes(other[-8:-4], "little")], other[-8 - int.from_bytes(other[-8:-4], "little") :]
-    file.write_bytes(body + bytes(size - len(other)) + footer)
-    assert all_told(verify(project)) == [("seen", "altered", (1,), (1,))]
+    files = {part: local(data_file(seen(project), 1, part).file.path) for part in (0, 1)}
+    small, large = sorted(files, key=lambda part: files[part].stat().st_size)
+    other, size = files[small].read_bytes(), files[large].stat().st_size
+    at = len(other) - 8 - int.from_bytes(other[-8:-4], "little")
+    files[large].write_bytes(other[:at] + bytes(size - len(other)) + other[at:])
+    assert all_told(verify(project)) == [("seen", "altered", (1,), (large,))]
 
 
 @pytest.mark.parametrize(("damage", "kind"), [(Path.unlink, "missing"), (cut, "truncated")])
