@@ -18,7 +18,7 @@ from pyspark.sql.connect.session import SparkSession
 
 from bench.incremental.duck import Duck
 from bench.incremental.history import History
-from bench.incremental.ours import Ours, project_in
+from bench.incremental.ours import Ours, project_of
 from bench.incremental.rivals import Rivals
 from bench.incremental.suites import SUITES, workload
 from bench.incremental.workload import Stage, Workload
@@ -94,7 +94,7 @@ def measured(
     made = workload(suite, scale)
     say(f"{suite} {made.label}: generating the data")
     history = History(place, made)
-    project = project_in(place / "project", made, history.folder, jars)
+    project = project_of(place / "project", made, history.folder, jars)
     duck = Duck(place / "duck.db", made, history)
     try:
         with opened(project.settings, f"bench {suite}") as session:

@@ -6,7 +6,6 @@ one epoch; what sources take to ingest the same changes is told beside it.
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
@@ -18,11 +17,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 import firnline as fl
 from bench.incremental.workload import Stage, Workload
+from bench.project import project_in
 from bench.tpch.data import day
 from firnline.model.epoch import Epoch
 from firnline.runtime.advance import advance, complete
-from firnline.runtime.project import PIPELINES, Project
-from firnline.settings import FILE, Settings
+from firnline.runtime.project import Project
 from firnline.tables import scan
 
 _DAY = 86_400_000_000
@@ -41,18 +40,10 @@ from bench.incremental.suites import workload
 """
 
 
-def project_in(root: Path, workload: Workload, changes: Path, jars: Path) -> Project:
-    """The project of a workload; made if it is not there."""
-    pipelines = root / PIPELINES
-    pipelines.mkdir(parents=True, exist_ok=True)
+def project_of(root: Path, workload: Workload, changes: Path, jars: Path) -> Project:
+    """The project of a workload."""
     words = {"suite": workload.suite, "scale": workload.scale, "changes": changes}
-    (root / FILE).write_text(_SETTINGS.format(**words))
-    (pipelines / f"{workload.suite}.py").write_text(MODULE.format(**words))
-    settings = Settings.load(root)
-    settings.work.mkdir(exist_ok=True)
-    if not os.path.lexists(settings.jars):
-        settings.jars.symlink_to(jars)
-    return Project(settings)
+    return project_in(root, _SETTINGS.format(**words), workload.suite, MODULE.format(**words), jars)
 
 
 def declared(workload: Workload, changes: str) -> fl.Pipeline:

@@ -7,7 +7,6 @@ after the other. An epoch as large follows with 5 seconds added to every call of
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -19,6 +18,7 @@ from unittest import mock
 from pyspark.sql.connect.session import SparkSession
 from sqlalchemy import Connection
 
+from bench.project import project_in
 from firnline.engine import staging
 from firnline.engine.session import opened
 from firnline.errors import FirnlineError
@@ -27,8 +27,7 @@ from firnline.model.description import Verdict
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
 from firnline.runtime.advance import advance
-from firnline.runtime.project import PIPELINES, Declared, Project
-from firnline.settings import FILE, Settings
+from firnline.runtime.project import Declared, Project
 from firnline.tables.log import Log
 from firnline.tables.sidecar import Sidecar
 
@@ -91,7 +90,7 @@ class Cost:
 
 def measured(root: Path, jars: Path, rows: int, runs: int, say: Callable[[str], None]) -> list[Cost]:
     """Run epochs of so many changed rows, with and without, and tell what each took."""
-    project = _project(root, jars, rows)
+    project = project_in(root, _SETTINGS, NAME, _PIPELINE.format(rows=rows), jars)
     declared = project.declared(NAME)
     taken: dict[tuple[str, str], list[float]] = {(kind, name): [] for kind in KINDS for name in COLLECTIONS}
     with opened(project.settings, NAME) as session:
@@ -108,18 +107,6 @@ def measured(root: Path, jars: Path, rows: int, runs: int, say: Callable[[str], 
     costs = [Cost(name, {kind: taken[kind, name] for kind in KINDS}) for name in COLLECTIONS]
     whole = {kind: [sum(each) for each in zip(*(cost.seconds[kind] for cost in costs), strict=True)] for kind in KINDS}
     return [*costs, Cost("the epoch", whole)]
-
-
-def _project(root: Path, jars: Path, rows: int) -> Project:
-    pipelines = root / PIPELINES
-    pipelines.mkdir(parents=True, exist_ok=True)
-    (root / FILE).write_text(_SETTINGS)
-    (pipelines / f"{NAME}.py").write_text(_PIPELINE.format(rows=rows))
-    settings = Settings.load(root)
-    settings.work.mkdir(exist_ok=True)
-    if not os.path.lexists(settings.jars):
-        settings.jars.symlink_to(jars)
-    return Project(settings)
 
 
 def _timed(project: Project, declared: Declared, session: SparkSession, name: str, epoch: Epoch) -> float:
