@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -23,6 +25,7 @@ from firnline.model.digest import Digest
 
 _LONG = T.LongType()
 _ROWS, _WEIGHT = "_firnline_rows", "_firnline_weight"
+_HASHES = {seed: f"_firnline_hash_{seed}" for seed in digest.SEEDS}
 _HALF = 32
 
 
@@ -77,6 +80,20 @@ def digest_of(row: Mapping[str, Any]) -> Digest:
         high, low = (row[name] or 0 for name in _halves(seed))
         sums.append(((high << _HALF) + low + (weight << (_HALF - 1))) % (1 << 64))
     return Digest(rows, weight, *sums)
+
+
+def hash_columns(fields: Sequence[tuple[int, str, T.DataType]]) -> dict[str, Column]:
+    """The hashes of a row, under their names: what ``digests_of`` adds up where rows are at hand."""
+    return {name: row_hash(seed, fields).alias(name) for seed, name in _HASHES.items()}
+
+
+def digests_of(rows: pa.Table, places: tuple[str, str]) -> dict[tuple[int, int], Digest]:
+    """The digests of rows with ``_diff`` and their ``hash_columns``, by the values of two columns."""
+    weights = rows["_diff"]
+    parts = {_ROWS: pc.abs(weights), _WEIGHT: weights, **{name: pc.multiply(weights, rows[name]) for name in _HASHES.values()}}
+    added = pa.table({**{name: rows[name] for name in places}, **parts})
+    found = added.group_by(list(places)).aggregate([(name, "sum") for name in parts]).to_pylist()
+    return {(row[places[0]], row[places[1]]): Digest() + Digest(*(row[f"{name}_sum"] for name in parts)) for row in found}
 
 
 def _halves(seed: int) -> tuple[str, str]:

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from pyspark.sql.connect.proto import Expression, Relation
 
 from firnline.engine.frames import table_name
+from firnline.engine.staging import FEW
 from firnline.incremental.derivation import Moment, Rows
 from firnline.incremental.relation import alias, call, column, filtered, in_one, integer, named, project, union
 from firnline.model.epoch import Epoch
 from firnline.model.names import DIFF, EPOCH, EPOCH_TIME
-
-_FEW = 100_000
-"""So many changed rows are quicker handled by one task than brought together from several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,7 @@ class LogLeaves:
         if not leaf.changes or leaf.new is None:
             return None
         rows = self._changes(table_name(self._pipeline, collection), leaf)
-        rows = in_one(rows) if leaf.changes <= _FEW else rows
+        rows = in_one(rows) if leaf.changes <= FEW else rows
         is_positive = leaf.is_delta_positive
         return Rows(project(rows, map(column, (*names, DIFF))), is_positive, is_positive and leaf.is_keyed)
 

@@ -12,13 +12,14 @@ from functools import reduce
 from operator import and_
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import DataType, StructType
 
 from firnline.engine.frames import deltas
-from firnline.engine.hashing import digest_columns, digest_of, part_of
+from firnline.engine.hashing import digest_columns, digest_of, digests_of, hash_columns, part_of
 from firnline.errors import FirnlineError
 from firnline.model.digest import Digest
 from firnline.model.names import BOOKKEEPING, DIFF, EPOCH, PART, quoted
@@ -27,6 +28,8 @@ _WAP = "spark.wap.id"
 # The id is a setting of the session: of two threads that share one, the second must not write under, or without, the first's.
 _STAGING = threading.Lock()
 _SAMPLE = 5
+FEW = 100_000
+"""So many rows are quicker handled by one task than brought together from several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +52,11 @@ def placed(delta: DataFrame, columns: Sequence[Column], partition_by: Sequence[s
     )
 
 
-def stage(session: SparkSession, rows: DataFrame, table: str, attempt: str, lower: int, *, is_small: bool = False) -> None:
-    """Write rows as a staged snapshot that carries the attempt's id and epoch; few are not brought together by parts before."""
+def stage(session: SparkSession, rows: DataFrame, table: str, attempt: str, lower: int) -> None:
+    """Write rows as a staged snapshot that carries the attempt's id and epoch."""
     writer = rows.writeTo(table).options(
         **{"snapshot-property.firnline.attempt": attempt, "snapshot-property.firnline.lower": str(lower)}
     )
-    if is_small:
-        writer = writer.option("distribution-mode", "none")
     with _STAGING:
         session.conf.set(_WAP, attempt)
         try:
@@ -64,12 +65,35 @@ def stage(session: SparkSession, rows: DataFrame, table: str, attempt: str, lowe
             session.conf.unset(_WAP)
 
 
-def digests(rows: DataFrame, columns: Sequence[Column], *, is_small: bool = False) -> dict[tuple[int, int], Digest]:
-    """The digest of each (epoch, part) of rows of a log, as they stand in storage; of few rows by one task."""
-    fields = [(column.field, column.name, column.kind) for column in columns]
-    aggregates = [expression.alias(name) for name, expression in digest_columns(fields).items()]
-    found = (rows.coalesce(1) if is_small else rows).groupBy(EPOCH, PART).agg(*aggregates).collect()
+def digests(rows: DataFrame, columns: Sequence[Column]) -> dict[tuple[int, int], Digest]:
+    """The digest of each (epoch, part) of rows of a log, as they stand in storage."""
+    aggregates = [expression.alias(name) for name, expression in digest_columns(_fields(columns)).items()]
+    found = rows.groupBy(EPOCH, PART).agg(*aggregates).collect()
     return {(row[EPOCH], row[PART]): digest_of(row.asDict()) for row in found}
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Few rows that Spark handed over, and the digest of each (epoch, part) of them."""
+
+    rows: pa.Table
+    digests: dict[tuple[int, int], Digest]
+
+
+def gathered(rows: DataFrame, columns: Sequence[Column]) -> Gathered | None:
+    """Rows of a log, computed by Spark and written by whoever asks; None if there are more than a few.
+
+    A write by Spark and a look at what was written are two jobs more than the one that computes the rows.
+    """
+    hashes = hash_columns(_fields(columns))
+    found = rows.select("*", *hashes.values()).limit(FEW + 1).toArrow()
+    if found.num_rows > FEW:
+        return None
+    return Gathered(found.drop_columns(list(hashes)), digests_of(found, (EPOCH, PART)))
+
+
+def _fields(columns: Sequence[Column]) -> list[tuple[int, str, DataType]]:
+    return [(column.field, column.name, column.kind) for column in columns]
 
 
 def check_keys(

@@ -20,6 +20,7 @@ from firnline.engine.frames import relation_of, weighted_state
 from firnline.engine.leaves import Leaf, LogLeaves
 from firnline.engine.part_by_part import part_by_part
 from firnline.engine.sharing import shared
+from firnline.engine.staging import FEW
 from firnline.errors import FirnlineError
 from firnline.incremental import algebra
 from firnline.incremental.algebra import ITERATION, Accumulate, Iterate, Node, walk
@@ -160,7 +161,7 @@ class Derived:
         """The rows of a node, from what changed or from all there is, staged in its log."""
         names = destination.names
         leaves = self._leaves(node)
-        is_small = _is_small(leaves) and is_continued
+        is_small = is_continued and _changes(leaves) <= _MOST_BROADCAST
         node, is_colocated = (node, False) if is_small else colocated(node, self._placed(leaves))
         derivation = Derivation(self._logs(leaves), RULES, is_small=is_small, prefix=self._prefix(suffix))
         if is_continued:
@@ -173,14 +174,15 @@ class Derived:
             relation = self._difference(named_as(rows.relation, ids, names), destination, names)
         with part_by_part(self.run.session, is_on=is_colocated), shared(self.run.session, derivation.shared):
             attempt = self.run.attempt + suffix
-            return destination.stage(relation, self.run.epoch, generation, attempt, is_proven=is_proven, is_small=is_small)
+            is_few = is_continued and _changes(leaves) <= FEW
+            return destination.stage(relation, self.run.epoch, generation, attempt, is_proven=is_proven, is_few=is_few)
 
     def _recursed(
         self, node: Iterate, destination: Destination, generation: int, is_continued: bool, suffix: str
     ) -> Staged | Verdict:
         """The differences between a recursion's iterations, staged in its log."""
         leaves = self._leaves(node)
-        is_small = _is_small(leaves) and is_continued
+        is_small = is_continued and _changes(leaves) <= _MOST_BROADCAST
         names = destination.names
         made = [*(f"v{number}" for number in range(len(names) - 1)), ITERATION]
 
@@ -246,8 +248,8 @@ class Derived:
         return _around(log, self.run.epoch.lower, self.run.epoch.upper, is_keyed=name not in unkeyed)
 
 
-def _is_small(leaves: Mapping[str, Leaf]) -> bool:
-    return sum(leaf.changes for leaf in leaves.values()) <= _MOST_BROADCAST
+def _changes(leaves: Mapping[str, Leaf]) -> int:
+    return sum(leaf.changes for leaf in leaves.values())
 
 
 def _keys(step: Arrangement) -> tuple[str, ...]:

@@ -91,33 +91,33 @@ class Destination:
         return [column.name for column in self.columns]
 
     def stage(
-        self, delta: Relation, epoch: Epoch, generation: int, attempt: str, *, is_proven: bool = False, is_small: bool = False
+        self, delta: Relation, epoch: Epoch, generation: int, attempt: str, *, is_proven: bool = False, is_few: bool = False
     ) -> Staged | Verdict:
         """Write a delta beside the main line and audit it; a verdict if somebody else published the epoch meanwhile.
 
-        With ``is_proven`` the plan shows that keys identify rows, and the data need not be asked. ``is_small`` says that the
-        delta comes from few changes.
+        With ``is_proven`` the plan shows that keys identify rows, and the data need not be asked. ``is_few`` says that the
+        delta comes from few changes, so that it may be written from here.
         """
         placement = self.placement
         frame = frame_of(self.session, delta)
         rows = staging.placed(frame, self.columns, placement.partition_by, placement.parts, epoch.lower)
 
+        few = staging.gathered(rows, self.columns) if is_few else None
+
+        def write() -> None:
+            if few is None:
+                staging.stage(self.session, rows, self.table, attempt, epoch.lower)
+            else:
+                self.log.stage(attempt, epoch.lower, few.rows)
+
         def audit(snapshot: int) -> Digests:
             stored = staging.epoch_rows(self.session, self.table, snapshot, epoch.lower)
-            digests = staging.digests(stored, self.columns, is_small=is_small)
+            digests = staging.digests(stored, self.columns) if few is None else few.digests
             if placement.is_keyed and digests and not is_proven:
                 self._check_keys(snapshot, epoch, sum(digests.values(), Digest()))
             return digests
 
-        return staged(
-            self.log,
-            self.head,
-            generation,
-            epoch,
-            attempt,
-            lambda: staging.stage(self.session, rows, self.table, attempt, epoch.lower, is_small=is_small),
-            audit,
-        )
+        return staged(self.log, self.head, generation, epoch, attempt, write, audit)
 
     def _check_keys(self, snapshot: int, epoch: Epoch, total: Digest) -> None:
         staging.check_keys(

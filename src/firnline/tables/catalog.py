@@ -126,6 +126,28 @@ class Catalog:
             if staged:
                 ExpireSnapshots(transaction).by_ids(list(staged)).commit()
 
+    def stage(self, table: Metadata, rows: pa.Table, summary: Mapping[str, str]) -> None:
+        """Write rows as a snapshot beside the main line, sorted by the table's order; the files go again if it surely failed."""
+        from pyiceberg.exceptions import CommitFailedException
+        from pyiceberg.io.pyarrow import _dataframe_to_data_files
+
+        loaded = self._loaded(table)
+        names = {field.field_id: field.name for field in loaded.schema().fields}
+        order = [(names[field.source_id], "ascending") for field in loaded.sort_order().fields]
+        with reachable(), answering(self.warehouse):
+            files = list(_dataframe_to_data_files(loaded.metadata, rows.sort_by(order) if order else rows, loaded.io))
+            try:
+                with (
+                    loaded.transaction() as transaction,
+                    transaction.update_snapshot(snapshot_properties=dict(summary), branch=None).fast_append() as append,
+                ):
+                    for file in files:
+                        append.append_data_file(file)
+            except CommitFailedException:
+                for file in files:
+                    loaded.io.delete(file.file_path)
+                raise
+
     def drop(self, table: Metadata, staged: Sequence[int]) -> None:
         """Drop staged snapshots, leaving the main line as it is, in one transaction that knows no retry."""
         from pyiceberg.table.update.snapshot import ExpireSnapshots

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from firnline.errors import FirnlineError
 from firnline.model.description import Description, Verdict
@@ -127,6 +127,16 @@ class Log:
         table = self.load()
         total = table.head.summary.get("total-files-size") if table is not None and table.head is not None else None
         return None if total is None else int(total)
+
+    def stage(self, attempt: str, lower: int, rows: Any) -> None:
+        """Write an attempt's rows beside the main line, as Spark does where there are many."""
+
+        def attempt_once() -> None:
+            table = self._loaded()
+            if not _staged(table, attempt):
+                self._catalog.stage(table, rows, {ATTEMPT: attempt, LOWER: str(lower)})
+
+        until_known(f"the staging of {self.pipeline}.{self.collection}", attempt_once)
 
     def staged(self, attempt: str) -> int:
         """The snapshot that an attempt staged."""

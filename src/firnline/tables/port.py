@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from firnline.tables.metadata import Metadata
 
@@ -32,6 +32,9 @@ class Tables(Protocol):
 
     def commit(self, table: Metadata, summary: Mapping[str, str], staged: Sequence[int] = ()) -> None:
         """Append the files of staged snapshots, and drop these, onto exactly the version that was looked at, or fail."""
+
+    def stage(self, table: Metadata, rows: Any, summary: Mapping[str, str]) -> None:
+        """Write rows as a snapshot beside the main line of exactly the version that was looked at, or fail."""
 
     def drop(self, table: Metadata, staged: Sequence[int]) -> None:
         """Drop staged snapshots from exactly the version that was looked at, or fail."""
