@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -23,6 +24,11 @@ def log(iceberg: Catalog) -> Log:
     made = Log(iceberg, "web", "visits")
     made.create(pa.schema([("k", pa.string())]), ("k",), 0, {})
     return made
+
+
+def rows(*keys: str) -> pa.Table:
+    ours = {"_epoch": [10] * len(keys), "_diff": [1] * len(keys), "_part": pa.array([0] * len(keys), pa.int32())}
+    return pa.table({"k": list(keys), **ours})
 
 
 def test_racing_publishers_of_one_epoch_publish_it_once(log: Log) -> None:
@@ -72,6 +78,33 @@ def test_a_commit_that_fails_before_it_lands_is_tried_again(log: Log, monkeypatc
     monkeypatch.setattr(SqlCatalog, "commit_table", fail_first)
     assert log.publish(0, attempt(0, 10, "a"), None) is Verdict.FREE
     assert uppers(log) == [10]
+
+
+def test_rows_are_staged_sorted_beside_the_main_line_and_published_with_it(log: Log, iceberg: Catalog) -> None:
+    log.publish(0, attempt(0, 10, "a"), None)
+    log.stage("b", 10, rows("y", "x"))
+    log.stage("b", 10, rows("y", "x"))
+    staged = log.staged("b")
+    assert iceberg.iceberg("web", "visits").scan().to_arrow().num_rows == 0
+    assert iceberg.iceberg("web", "visits").scan(snapshot_id=staged).to_arrow()["k"].to_pylist() == ["x", "y"]
+    assert log.publish(0, attempt(10, 20, "b"), staged) is Verdict.FREE
+    assert iceberg.iceberg("web", "visits").scan().to_arrow()["k"].to_pylist() == ["x", "y"]
+
+
+def test_staging_that_loses_a_race_leaves_no_file_behind(log: Log, iceberg: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = SqlCatalog.commit_table
+    losses = [CommitFailedException("somebody else"), ConnectionError("not reached")]
+
+    def lose_first(self: SqlCatalog, *arguments: object) -> object:
+        if losses:
+            raise losses.pop(0)
+        return commit(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SqlCatalog, "commit_table", lose_first)
+    log.stage("a", 0, rows("x"))
+    assert iceberg.iceberg("web", "visits").scan(snapshot_id=log.staged("a")).to_arrow().num_rows == 1
+    data = list(Path(iceberg.warehouse.removeprefix("file://")).rglob("*.parquet"))
+    assert len(data) == 2, "one that is staged, one of which nobody could know whether it was"
 
 
 def test_pyicebergs_own_retry_stays_a_table_property_for_spark(log: Log) -> None:

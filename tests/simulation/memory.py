@@ -78,10 +78,16 @@ class MemoryTables:
         self._put(replace(present, snapshots={each: of for each, of in present.snapshots.items() if each not in staged}))
         self._step("dropped")
 
-    def stage(self, pipeline: str, name: str, rows: Sequence[Weighted], summary: Mapping[str, str]) -> None:
+    def stage(self, table: Metadata, rows: Sequence[Weighted], summary: Mapping[str, str]) -> None:
+        self._step("stage")
+        self._staged(self._unmoved(table), rows, summary)
+
+    def stage_by_spark(self, pipeline: str, name: str, rows: Sequence[Weighted], summary: Mapping[str, str]) -> None:
         """What Spark does: write rows as a snapshot beside the main line, whoever else commits meanwhile."""
         self._step("stage")
-        present = self._tables[pipeline, name]
+        self._staged(self._tables[pipeline, name], rows, summary)
+
+    def _staged(self, present: Metadata, rows: Sequence[Weighted], summary: Mapping[str, str]) -> None:
         number = next(self._numbers)
         self.rows[number] = tuple(rows)
         snapshot = Snapshot(number, present.current, number, dict(summary))

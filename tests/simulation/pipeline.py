@@ -157,15 +157,15 @@ class Engine:
         head = head_of(table)
         before = self.tables.state(table, head.snapshot, epoch.lower)
         rows = self._delta(collection, epoch, before, inputs)
-        made = staged(
-            log,
-            head,
-            generation,
-            epoch,
-            attempt,
-            lambda: self.tables.stage(GRAPH.name, collection.name, rows, {ATTEMPT: attempt, LOWER: str(epoch.lower)}),
-            lambda snapshot: digests(self.tables.rows[snapshot]),
-        )
+
+        def write() -> None:
+            if len(rows) % 2:
+                log.stage(attempt, epoch.lower, rows)
+            else:
+                summary = {ATTEMPT: attempt, LOWER: str(epoch.lower)}
+                self.tables.stage_by_spark(GRAPH.name, collection.name, rows, summary)
+
+        made = staged(log, head, generation, epoch, attempt, write, lambda snapshot: digests(self.tables.rows[snapshot]))
         if isinstance(made, Verdict):
             self.succeeded.add(attempt)
             return Published(made, Digest())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.connect.client import SparkConnectClient
@@ -46,6 +47,13 @@ def relation_of(frame: DataFrame) -> Relation:
     assert isinstance(frame, ConnectDataFrame)
     root: Relation = frame._plan.to_proto(frame.sparkSession.client).root
     return root
+
+
+def arrow_of(frame: DataFrame) -> pa.Table:
+    """The rows of a DataFrame; unlike ``toArrow``, without having its plan analysed once more for its schema."""
+    assert isinstance(frame, ConnectDataFrame)
+    table, _ = frame._to_table()
+    return table
 
 
 def ddl(kind: DataType) -> str:

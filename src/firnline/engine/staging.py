@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import DataType, StructType
 
-from firnline.engine.frames import deltas
+from firnline.engine.frames import arrow_of, deltas
 from firnline.engine.hashing import digest_columns, digest_of, digests_of, hash_columns, part_of
 from firnline.errors import FirnlineError
 from firnline.model.digest import Digest
@@ -86,7 +86,7 @@ def gathered(rows: DataFrame, columns: Sequence[Column]) -> Gathered | None:
     A write by Spark and a look at what was written are two jobs more than the one that computes the rows.
     """
     hashes = hash_columns(_fields(columns))
-    found = rows.select("*", *hashes.values()).limit(FEW + 1).toArrow()
+    found = arrow_of(rows.select("*", *hashes.values()).limit(FEW + 1))
     if found.num_rows > FEW:
         return None
     return Gathered(found.drop_columns(list(hashes)), digests_of(found, (EPOCH, PART)))

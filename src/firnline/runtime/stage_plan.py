@@ -103,8 +103,11 @@ def plan_of(
 ) -> StagePlan:
     """The plan of what a stage's function made of its inputs; a refusal that its ``refresh`` does not allow is raised."""
 
+    def schema(frame: DataFrame) -> Schema:
+        return [(field.name, ddl(field.dataType)) for field in frame.schema.fields]
+
     def analyze(relation: Relation) -> Schema:
-        return [(field.name, ddl(field.dataType)) for field in frame_of(session, relation).schema.fields]
+        return schema(frame_of(session, relation))
 
     relations = {name: relation_of(frame) for name, frame in frames.items()}
     binder = Binder({each.common.plan_id: (name, frames[name].columns) for name, each in relations.items()}, analyze, made.sites)
@@ -113,7 +116,7 @@ def plan_of(
             raise made.refusal
         bound = binder.bind(made.relation)
         time = [("time", "timestamp" if graph.schedule.timed else "bigint")]
-        typing = Typing({EPOCH_TIME: time, **{name: analyze(each) for name, each in relations.items()}}, analyze)
+        typing = Typing({EPOCH_TIME: time, **{name: schema(frame) for name, frame in frames.items()}}, analyze)
         canonical = Canonical(typing.schemas, made.functions)
         keys = {each.name: each.keys for each in graph.collections}
         steps = arranged(bound.node, collection.name, typing, canonical, keys, is_kept=collection.refresh != "full")

@@ -63,7 +63,7 @@ class StageRun:
         malformed = self._malformed(given)
         destination = self._into(frame)
         delta = relation_of(in_order(frame, [*destination.names, DIFF]))
-        staged = destination.stage(delta, self.epoch, generation, self.attempt)
+        staged = destination.stage(delta, self.epoch, generation, self.attempt, is_few=True)
         if isinstance(staged, Verdict):
             return Published(staged, Digest())
         if malformed is not None:
@@ -97,9 +97,9 @@ class StageRun:
     def _input(self, name: str, head: Head) -> DataFrame:
         """The state of an input at this epoch, however far its log has gone since."""
         assert head.snapshot is not None
-        table = table_name(self.declared.graph.name, name)
-        columns = [column for column in self.session.table(table).columns if column not in BOOKKEEPING]
-        return state(self.session, table, head.snapshot, self.epoch.upper, columns)
+        found = self.project.log(self.declared.graph.name, name).load()
+        columns = [column for column in (found.columns if found else ()) if column not in BOOKKEEPING]
+        return state(self.session, table_name(self.declared.graph.name, name), head.snapshot, self.epoch.upper, columns)
 
     def _lineage(self, name: str, head: Head) -> Input:
         assert head.snapshot is not None

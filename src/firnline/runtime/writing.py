@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -72,7 +73,7 @@ class Destination:
         """The log for rows of a schema: created if there is none, refused if it holds rows of another."""
         name = table_name(log.pipeline, log.collection)
         table = log.load() or log.create(to_arrow_schema(found), placement.keys, start, placement.as_properties())
-        stored = _stored(session, name)
+        stored = _stored(session, name, tuple(table.types.items()))
         complaint = difference_of(found, stored)
         code = "WRONG_COLUMNS"
         if not complaint and any(table.properties[key] != value for key, value in placement.as_properties().items()):
@@ -82,7 +83,7 @@ class Destination:
             raise FirnlineError(code, complaint, where)
         if complaint:
             table = log.recreate(to_arrow_schema(found), placement.keys, start, placement.as_properties())
-            stored = _stored(session, name)
+            stored = _stored(session, name, tuple(table.types.items()))
         return cls(session, log, name, head_of(table), tuple(staging.columns_of(stored, table.columns)), placement)
 
     @property
@@ -95,14 +96,13 @@ class Destination:
     ) -> Staged | Verdict:
         """Write a delta beside the main line and audit it; a verdict if somebody else published the epoch meanwhile.
 
-        With ``is_proven`` the plan shows that keys identify rows, and the data need not be asked. ``is_few`` says that the
-        delta comes from few changes, so that it may be written from here.
+        With ``is_proven`` the plan shows that keys identify rows, and the data need not be asked. ``is_few`` says that
+        few changes are to be expected; if the epoch before had few, they are written from here.
         """
         placement = self.placement
         frame = frame_of(self.session, delta)
         rows = staging.placed(frame, self.columns, placement.partition_by, placement.parts, epoch.lower)
-
-        few = staging.gathered(rows, self.columns) if is_few else None
+        few = staging.gathered(rows, self.columns) if is_few and self._had_few() else None
 
         def write() -> None:
             if few is None:
@@ -118,6 +118,9 @@ class Destination:
             return digests
 
         return staged(self.log, self.head, generation, epoch, attempt, write, audit)
+
+    def _had_few(self) -> bool:
+        return self.head.snapshot is not None and self.head.rows <= staging.FEW
 
     def _check_keys(self, snapshot: int, epoch: Epoch, total: Digest) -> None:
         staging.check_keys(
@@ -148,5 +151,7 @@ class Destination:
         return self.log.publish(generation, sidecar, made.snapshot)
 
 
-def _stored(session: SparkSession, table: str) -> StructType:
+@lru_cache
+def _stored(session: SparkSession, table: str, _columns: tuple[tuple[str, str], ...]) -> StructType:
+    """Spark's schema of a log whose columns are of these types: asked once for all its epochs."""
     return StructType([field for field in session.table(table).schema.fields if field.name not in BOOKKEEPING])

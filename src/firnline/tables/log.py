@@ -54,6 +54,8 @@ class Head:
     description: Description
     snapshot: int | None
     fingerprint: Fingerprint | None
+    rows: int = 0
+    """How many rows its epoch changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +233,7 @@ def head_of(table: Metadata) -> Head:
     if snapshot is None:
         start = int(table.properties[START])
         return Head(Description(0, start, start), None, None)
-    return Head(_described(table, snapshot), snapshot.id, _fingerprint(snapshot))
+    return Head(_described(table, snapshot), snapshot.id, _fingerprint(snapshot), int(snapshot.summary.get(ROWS, 0)))
 
 
 def _staged(table: Metadata, attempt: str) -> list[int]:
