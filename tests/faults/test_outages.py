@@ -337,7 +337,7 @@ def test_a_clock_that_is_a_day_off_moves_only_what_is_due(project: Make, spark: 
 
 
 @pytest.mark.usefixtures("impatient")
-def test_after_a_publish_with_a_clock_that_is_ahead_spark_refuses(
+def test_after_a_publish_with_a_clock_that_is_ahead_the_next_is_refused(
     pipeline: Made, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, name = pipeline
@@ -345,7 +345,7 @@ def test_after_a_publish_with_a_clock_that_is_ahead_spark_refuses(
     with monkeypatch.context() as wrong:
         wrong.setattr(time, "time", lambda: right() + 3600)
         run_epoch(made, spark, name, "0")
-    with refused("CLOCK_BEHIND"):  # by Spark, whose clock is this machine's
+    with refused("CLOCK_BEHIND"):
         run_epoch(made, spark, name, "1")
     check(made, name, epochs=1)
 

@@ -132,6 +132,7 @@ class Catalog:
         from pyiceberg.io.pyarrow import _dataframe_to_data_files
 
         loaded = self._loaded(table)
+        _check_clock(table)
         names = {field.field_id: field.name for field in loaded.schema().fields}
         order = [(names[field.source_id], "ascending") for field in loaded.sort_order().fields]
         with reachable(), answering(self.warehouse):
