@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from firnline.quality.judging import Numbers, Result, judged, result_of
+from firnline.quality.judging import Result, result_of
 from firnline.quality.planning import Planned, planned
-from firnline.quality.suite import Suite, path_of, read
+from firnline.quality.suite import Suite, is_about_columns, path_of, read
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,37 +58,26 @@ def suite_at(folder: Path, name: str) -> Suite:
     return gx.loaded(path)
 
 
-def asked(gates: Sequence[Gate], frame: DataFrame | None) -> tuple[int, list[list[Result]]]:
-    """How many rows there are (none if there is no frame), and the results of every suite in its own order."""
-    every = [each for gate in gates for each in gate.numbers]
-    rows, found = (0, [judged(each, Numbers(0)) for each in every]) if frame is None else _measured(frame, every)
-    answers = iter(found)
-    return rows, [_merged(gate, [next(answers) for _ in gate.numbers], frame, rows) for gate in gates]
-
-
-def _measured(frame: DataFrame, expectations: Sequence[Planned]) -> tuple[int, list[Result]]:
+def asked(gates: Sequence[Gate], frame: DataFrame) -> tuple[int, list[list[Result]]]:
+    """How many rows there are, and the results of every suite in its own order."""
     from firnline.quality import one_pass
 
-    return one_pass.answered(frame, expectations)
+    rows, found = one_pass.answered(frame, [each for gate in gates for each in gate.numbers])
+    numbers = iter(found)
+    return rows, [_merged(gate, [next(numbers) for _ in gate.numbers], _left(gate, frame, rows)) for gate in gates]
 
 
-def _merged(gate: Gate, numbers: Sequence[Result], frame: DataFrame | None, rows: int) -> list[Result]:
-    first, second = iter(numbers), iter(_left(gate, frame, rows))
+def _merged(gate: Gate, numbers: Sequence[Result], left: Sequence[Result]) -> list[Result]:
+    first, second = iter(numbers), iter(left)
     return [next(second) if each is None else next(first) for each in gate.plan]
 
 
-def _left(gate: Gate, frame: DataFrame | None, rows: int) -> list[Result]:
+def _left(gate: Gate, frame: DataFrame, rows: int) -> list[Result]:
     """What Great Expectations answers; without rows only what is not about columns."""
-    if not gate.left:
-        return []
+    ask = [config for config in gate.left if rows or not is_about_columns(config)]
+    if not ask:
+        return [result_of(config, True, {}) for config in gate.left]
     from firnline.quality import gx
 
-    ask = [config for config in gate.left if rows or not _is_about_columns(config)]
-    answers = iter(gx.answered(frame, gate.suite, ask) if ask and frame is not None else [])
-    return [next(answers) if config in ask and frame is not None else result_of(config, True, {}) for config in gate.left]
-
-
-def _is_about_columns(config: Mapping[str, Any]) -> bool:
-    return any(key in config["kwargs"] for key in ("column", "column_A", "column_list")) and config["type"] != (
-        "expect_column_to_exist"
-    )
+    answers = iter(gx.answered(frame, gate.suite, ask))
+    return [next(answers) if config in ask else result_of(config, True, {}) for config in gate.left]

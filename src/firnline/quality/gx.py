@@ -19,7 +19,7 @@ from typing import Any
 import great_expectations as gx
 from great_expectations.core.expectation_validation_result import expectationSuiteValidationResultSchema
 from great_expectations.core.run_identifier import RunIdentifier
-from great_expectations.data_context import EphemeralDataContext
+from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
 from great_expectations.data_context.types.base import ProgressBarsConfig
 from great_expectations.data_context.types.resource_identifiers import ExpectationSuiteIdentifier, ValidationResultIdentifier
 from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
@@ -38,7 +38,8 @@ def loaded(path: Path) -> Suite:
     _context()
     with _refusing(path):
         spec = importlib.util.spec_from_file_location(f"firnline_suite_{path.stem}", path)
-        assert spec is not None and spec.loader is not None
+        assert spec is not None
+        assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     made = {id(each): each for each in vars(module).values() if isinstance(each, gx.ExpectationSuite)}

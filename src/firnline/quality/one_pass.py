@@ -6,6 +6,7 @@ Conditions and numbers are written as Great Expectations writes them for Spark, 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -24,6 +25,7 @@ SAMPLE = 20
 """At most this many rows are kept of those that are unexpected, as many as Great Expectations keeps."""
 
 Kwargs = Mapping[str, Any]
+_PATTERN = re.compile(r"PatternSyntaxException: (.*)")
 
 
 def _between(value: Column, kwargs: Kwargs) -> Column:
@@ -69,9 +71,10 @@ def answered(frame: DataFrame, expectations: Sequence[Planned]) -> tuple[int, li
         results = [judged(each, found) for each, found in zip(expectations, numbers, strict=True)]
         return rows, [_sampled(frame, each, found) for each, found in zip(expectations, results, strict=True)]
     except PySparkException as error:
-        if (error.getCondition() or "").startswith("INVALID_PARAMETER_VALUE"):
-            raise FirnlineError("BAD_SUITE", f"Spark does not take a suite's argument: {str(error).splitlines()[0]}") from error
-        raise
+        found = _PATTERN.search(str(error))
+        if found is None:
+            raise
+        raise FirnlineError("BAD_SUITE", f"a suite's regex is none of Java's: {found[1]}") from error
 
 
 def _measured(frame: DataFrame, expectations: Sequence[Planned]) -> tuple[int, list[Numbers]]:

@@ -84,7 +84,7 @@ def _has_bounds(kwargs: Mapping[str, Any]) -> bool:
     flags = [kwargs[key] for key in ("strict_min", "strict_max") if key in kwargs]
     if not bounds or not all(map(_is_number, bounds)) or not all(isinstance(flag, bool) for flag in flags):
         return False
-    return bounds[0] <= bounds[-1]
+    return bool(bounds[0] <= bounds[-1])
 
 
 def _has_whole_bounds(kwargs: Mapping[str, Any]) -> bool:

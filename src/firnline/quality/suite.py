@@ -33,9 +33,7 @@ class Suite:
         """Refuse expectations about columns that are not there."""
         there = set(columns)
         for each in self.expectations:
-            if each["type"] == "expect_column_to_exist":
-                continue
-            for name in _asked(each["kwargs"]):
+            for name in _asked(each):
                 if name not in there and name.split(".")[0] not in there:
                     listed = ", ".join(sorted(there)) or "none"
                     what = f"the suite {self.name!r}: {each['type']} asks for the column {name!r}; the columns: {listed}"
@@ -73,7 +71,15 @@ def suite_of(document: Any, path: Path) -> Suite:
     return Suite(name, tuple({"kwargs": {}, "meta": {}, **each} for each in document["expectations"]), path)
 
 
-def _asked(kwargs: Mapping[str, Any]) -> list[str]:
-    """The columns that an expectation is about."""
+def is_about_columns(config: Mapping[str, Any]) -> bool:
+    """Whether an expectation is about the values of columns."""
+    return bool(_asked(config))
+
+
+def _asked(config: Mapping[str, Any]) -> list[str]:
+    """The columns whose values an expectation is about."""
+    if config["type"] == "expect_column_to_exist":
+        return []
+    kwargs = config["kwargs"]
     single = [kwargs[key] for key in _COLUMNS if key in kwargs]
     return [name for name in (*single, *(kwargs.get("column_list") or ())) if isinstance(name, str)]

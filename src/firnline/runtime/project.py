@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from firnline.runtime.flusher import Flusher
     from firnline.runtime.stash import Stash
     from firnline.tables.catalog import Catalog
+    from firnline.tables.check_results import CheckResults
     from firnline.tables.control import Control
     from firnline.tables.determinants import Determinants
     from firnline.tables.failures import Failures
     from firnline.tables.log import Log
-    from firnline.tables.check_results import CheckResults
 
 PIPELINES = Path("include", "pipelines")
 EXPECTATIONS = Path("include", "expectations")

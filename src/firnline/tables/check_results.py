@@ -1,7 +1,7 @@
 """What became of checks: small files beside the logs, which tell without Great Expectations what failed and why.
 
-``results`` holds all of it, one file per (collection, epoch, check); ``last`` the facts of each check's last run; ``failed`` those
-of the runs that failed, until the same check of the same epoch passes. Checks are decided before: nothing is decided by these.
+``results`` holds all of it, one file per (collection, epoch, check); ``last`` the facts of each check's last run; ``failed``
+those of the runs that failed, until the same check of the same epoch passes. Nothing is decided by these files.
 """
 
 from __future__ import annotations
