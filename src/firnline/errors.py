@@ -39,8 +39,8 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "DUPLICATE_COLLECTION": Code("Give one of the two functions another name: a collection has one writer."),
         "MISSING_KEY": Code("Name the columns that identify a row: keys=[...]."),
         "RESERVED_COLUMN": Code("Rename the column: _epoch, _diff, _part and names starting with '_firnline' are ours."),
-        "UNKNOWN_SUITE": Code("Put the suite into include/expectations/NAME.json or NAME.py, or name one that is there."),
         "UNKNOWN_INPUT": Code("Name the parameter after a source or stage of this pipeline."),
+        "UNKNOWN_SUITE": Code("Put the suite into include/expectations/NAME.json or NAME.py, or name one that is there."),
         # making, finding and loading a project
         "FOLDER_EXISTS": Code("Choose another name, or empty the folder first."),
         "BAD_SETTING": Code("Correct firnline.toml or the environment variable; docs/reference.md lists all settings."),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from pyspark.sql.connect.session import SparkSession
 
 from firnline.quality import gx, one_pass
+from firnline.quality.gate import Gate, asked
 from firnline.quality.planning import planned
 from firnline.quality.suite import Suite
 
@@ -125,6 +128,27 @@ def test_one_pass_finds_what_great_expectations_finds(spark: SparkSession, rows:
         if not mine["success"] and "unexpected_count" in mine["result"]:
             sampled, shown = mine["result"]["partial_unexpected_list"], yours["result"]["partial_unexpected_list"]
             assert sorted(map(repr, sampled)) == sorted(map(repr, map(one_pass.plain, shown)))
+
+
+def test_what_is_left_to_great_expectations_comes_back_in_order_with_rows(spark: SparkSession) -> None:
+    day = date(2026, 1, 1)
+    frame = spark.createDataFrame([(1, Decimal("1.50"), day), (2, Decimal("1.50"), day)], "n int, m decimal(4,2), d date")
+    configs: list[dict[str, Any]] = [
+        {"type": "expect_column_values_to_be_unique", "kwargs": {"column": "m"}, "meta": {}},
+        {"type": "expect_column_values_to_be_between", "kwargs": {"column": "d", "max_value": "2025-01-01"}, "meta": {}},
+        {"type": "expect_table_columns_to_match_set", "kwargs": {"column_set": ["n", "m", "d"]}, "meta": {}},
+        {"type": "expect_column_values_to_be_unique", "kwargs": {"column": "n"}, "meta": {}},
+    ]
+    types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    gate = Gate.of(Suite("left", tuple(configs), Path("left.json")), types)
+    assert gate.numbers == []
+    rows, ((unique, dated, columns, ids),) = asked([gate], frame)
+    assert rows == 2
+    assert [each["success"] for each in (unique, dated, columns, ids)] == [False, False, True, True]
+    assert [each["expectation_config"] for each in (unique, dated, columns, ids)] == configs
+    whole = [{"n": 1, "m": 1.5, "d": "2026-01-01"}, {"n": 2, "m": 1.5, "d": "2026-01-01"}]
+    assert sorted(unique["result"]["unexpected_rows"], key=lambda row: int(row["n"])) == whole
+    assert json.loads(json.dumps(dated))["result"]["unexpected_count"] == 2
 
 
 def test_of_no_rows_nothing_is_said_about_columns(spark: SparkSession) -> None:
