@@ -29,7 +29,7 @@ def user_visits(epoch):
     )
 
 
-@amplab.stage(keys=["source_ip"], parts=4)
+@amplab.stage(keys=["source_ip"], parts=4, checks=["revenue_is_sane"])
 def revenue_by_ip(user_visits, rankings):
     """The join query: visits of 1980, with the rank of the page visited, by source IP."""
     in_1980 = user_visits.where(F.col("visit_date").between("1980-01-01", "1980-12-31"))

@@ -40,6 +40,7 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "MISSING_KEY": Code("Name the columns that identify a row: keys=[...]."),
         "RESERVED_COLUMN": Code("Rename the column: _epoch, _diff, _part and names starting with '_firnline' are ours."),
         "UNKNOWN_INPUT": Code("Name the parameter after a source or stage of this pipeline."),
+        "UNKNOWN_SUITE": Code("Put the suite into include/expectations/NAME.json or NAME.py, or name one that is there."),
         # making, finding and loading a project
         "FOLDER_EXISTS": Code("Choose another name, or empty the folder first."),
         "BAD_SETTING": Code("Correct firnline.toml or the environment variable; docs/reference.md lists all settings."),
@@ -55,6 +56,10 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "EPOCH_COMPACTED": Code("Ask for an epoch at or after 'since'; older ones were consolidated."),
         # running a source or stage
         "STAGE_FAILED": Code("Correct the function at the line shown, then run the epoch again."),
+        "BAD_SUITE": Code("Correct the suite's file in include/expectations; docs/guides/quality.md shows how one looks."),
+        "CHECK_FAILED": Code(
+            "Correct the data or the code, or let the check only warn: blocking=False; then run the epoch again."
+        ),
         "NOT_A_DATAFRAME": Code("Return a DataFrame made from the function's own arguments."),
         "WRONG_COLUMNS": Code("Return the columns the collection was created with, its keys among them."),
         "PLACEMENT_CHANGED": Code("Put partition_by and parts back to what they were: the rows of a log stay in their parts."),

@@ -37,6 +37,7 @@ def main() -> None:
 # Each module registers its command on ``app``; what a command needs is imported when it is called.
 from firnline.cli import (  # noqa: E402, F401
     bench,
+    checks,
     demo,
     doctor,
     explain,

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from firnline.incremental.explaining import Told
     from firnline.runtime.explain import Explanation, Step
 
+_SUBJECTS = {"delta": "delta", "state": "state", "both": "delta and the state"}
+
 
 @app.command()
 def explain(
@@ -48,6 +50,11 @@ def _print(explanation: Explanation) -> None:
         console.print(f"No rule: {explanation.refusal['code']}: {escape(str(explanation.refusal['what']))}{where}.")
     for note in explanation.notes:
         console.print(f"Note: {escape(note)}")
+    for check in explanation.checks:
+        then = "blocks the epoch" if check.blocking else "warns"
+        console.print(
+            f"The check [bold]{escape(check.suite)}[/bold] is asked of the {_SUBJECTS[check.on]}, and {then} if not met."
+        )
     for step in explanation.steps:
         console.print(_tree(step, is_last=step is explanation.steps[-1]))
     if explanation.lineage:

@@ -20,7 +20,7 @@ def status(
     pipeline: Annotated[str | None, typer.Argument(help="A pipeline; all of the project's by default.")] = None,
     json: Json = False,
 ) -> None:
-    """Show the frontier and, per collection, the epochs done, failed and missing, and malformed records. Needs no JVM."""
+    """Show the frontier and, per collection, epochs done, failed and missing, warnings and malformed records. Needs no JVM."""
     from firnline.runtime.project import Project
     from firnline.runtime.status import status as status_of
 
@@ -53,12 +53,24 @@ def _print(found: list[PipelineStatus]) -> None:
         frontier = f"complete up to {entry.frontier}" if entry.frontier else "no epoch is complete yet"
         print_table(
             f"{entry.pipeline}: {frontier}",
-            ("collection", "kind", "upper", "done", "failed", "missing", "malformed", "code"),
+            ("collection", "kind", "upper", "done", "failed", "warned", "missing", "malformed", "code"),
             [
-                (line.collection, line.kind, line.upper, line.done, len(line.failed), line.missing, line.malformed, line.code)
+                (
+                    line.collection,
+                    line.kind,
+                    line.upper,
+                    line.done,
+                    len(line.failed),
+                    len(line.warned),
+                    line.missing,
+                    line.malformed,
+                    line.code,
+                )
                 for line in entry.collections
             ],
         )
         for line in entry.collections:
             for failure in line.failed:
                 errors.print(f"failed: {line.collection} at {failure}", style="red", markup=False)
+            for warning in line.warned:
+                errors.print(f"warned: {line.collection} at {warning}", style="yellow", markup=False)

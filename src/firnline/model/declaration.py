@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from firnline.errors import Location
+from firnline.model.check import Check, checks_of
 
 Function = Callable[..., Any]
 Kind = Literal["source", "stage"]
@@ -30,6 +31,8 @@ class Collection:
     where: Location
     query: str | None = None
     """The text of a stage that is written in SQL."""
+    checks: tuple[Check, ...] = ()
+    """What its rows have to meet before they are published."""
 
 
 class Pipeline:
@@ -53,7 +56,12 @@ class Pipeline:
         self.without_keys: list[Collection] = []
 
     def source(
-        self, *, keys: Sequence[str] | None = None, partition_by: Sequence[str] = (), parts: int = 1
+        self,
+        *,
+        keys: Sequence[str] | None = None,
+        partition_by: Sequence[str] = (),
+        parts: int = 1,
+        checks: Sequence[str | Check] = (),
     ) -> Callable[[Function], Function]:
         """Declare a collection fed from outside: the function takes the epoch and returns its rows, or its changes.
 
@@ -61,8 +69,9 @@ class Pipeline:
             keys: The columns that identify a row; none, ``[]``, for a collection of one row. Checked.
             partition_by: The columns whose hash places a row in a part; the keys by default.
             parts: How many parts, a power of two.
+            checks: Suites of ``include/expectations`` that the rows have to meet, by name or as ``firnline.check(...)``.
         """
-        return self._recording("source", keys, partition_by, parts, "full")
+        return self._recording("source", keys, partition_by, parts, "full", checks)
 
     def stage(
         self,
@@ -71,6 +80,7 @@ class Pipeline:
         partition_by: Sequence[str] = (),
         parts: int = 1,
         refresh: Refresh = "auto",
+        checks: Sequence[str | Check] = (),
     ) -> Callable[[Function], Function]:
         """Declare a deterministic function of the collections that its parameters name.
 
@@ -80,8 +90,9 @@ class Pipeline:
             parts: How many parts, a power of two.
             refresh: How a change is computed: ``"incremental"`` from the changes of the inputs, or refused; ``"full"`` from the
                 whole state, as the difference to the log; ``"auto"`` incrementally where there is a rule, else in full.
+            checks: As for ``source``.
         """
-        return self._recording("stage", keys, partition_by, parts, refresh)
+        return self._recording("stage", keys, partition_by, parts, refresh, checks)
 
     def sql(
         self,
@@ -91,6 +102,7 @@ class Pipeline:
         partition_by: Sequence[str] = (),
         parts: int = 1,
         refresh: Refresh = "auto",
+        checks: Sequence[str | Check] = (),
     ) -> Callable[[Function], Function]:
         """Declare a stage in SQL: the function's name and parameters name the stage and its inputs, and it has no body.
 
@@ -100,8 +112,9 @@ class Pipeline:
             partition_by: The columns whose hash places a row in a part; the keys by default.
             parts: How many parts, a power of two.
             refresh: As for ``stage``.
+            checks: As for ``source``.
         """
-        return self._recording("stage", keys, partition_by, parts, refresh, query)
+        return self._recording("stage", keys, partition_by, parts, refresh, checks, query)
 
     def _recording(
         self,
@@ -110,6 +123,7 @@ class Pipeline:
         partition_by: Sequence[str],
         parts: int,
         refresh: Refresh,
+        checks: Sequence[str | Check],
         query: str | None = None,
     ) -> Callable[[Function], Function]:
         def record(function: Function) -> Function:
@@ -125,6 +139,7 @@ class Pipeline:
                 doc=inspect.getdoc(function) or "",
                 where=Location(code.co_filename, code.co_firstlineno),
                 query=query,
+                checks=checks_of(checks),
             )
             self.declared.append((collection, function))
             if keys is None:

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection as Names
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, cast, get_args
 
 from firnline.errors import FirnlineError, GraphError, Location
+from firnline.model.check import Check, On
 from firnline.model.declaration import Collection, Pipeline, Refresh
 from firnline.model.epoch import Schedule
 from firnline.model.names import check_name, is_reserved
@@ -49,6 +51,7 @@ class Graph:
                     "partition_by": tuple(entry["partition_by"]),
                     "inputs": tuple(entry["inputs"]),
                     "where": Location(**entry["where"]),
+                    "checks": tuple(Check(**each) for each in entry["checks"]),
                 }
             )
             for entry in data["collections"]
@@ -56,9 +59,9 @@ class Graph:
         return cls(data["name"], Schedule(**data["schedule"]), collections, data["fingerprints"], data["doc"])
 
 
-def check(pipeline: Pipeline, fingerprints: Mapping[str, str]) -> Graph:
-    """The pipeline's graph, or all that is wrong with it."""
-    problems = [*_pipeline_problems(pipeline), *_collection_problems(pipeline)]
+def check(pipeline: Pipeline, fingerprints: Mapping[str, str], suites: Names[str] = ()) -> Graph:
+    """The pipeline's graph, or all that is wrong with it; ``suites`` are those that its checks may name."""
+    problems = [*_pipeline_problems(pipeline), *_collection_problems(pipeline), *_check_problems(pipeline, suites)]
     order: tuple[Collection, ...] = ()
     try:
         order = _ordered(pipeline)
@@ -108,6 +111,23 @@ def _collection_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
                 yield FirnlineError("UNKNOWN_INPUT", f"{name!r} asks for {parameter!r}, which nothing writes", where)
         if collection.kind == "stage" and not collection.inputs:
             yield FirnlineError("UNKNOWN_INPUT", f"the stage {name!r} has no parameter, so no input", where)
+
+
+def _check_problems(pipeline: Pipeline, suites: Names[str]) -> Iterator[FirnlineError]:
+    for collection, _ in pipeline.declared:
+        name, where = collection.name, collection.where
+        for each in collection.checks:
+            if not isinstance(each.suite, str):
+                yield FirnlineError("BAD_OPTION", f"{name!r} has the check {each.suite!r}, which is no name", where)
+            elif each.suite not in suites:
+                yield FirnlineError("UNKNOWN_SUITE", f"{name!r} has the check {each.suite!r}, and no such suite is there", where)
+            if each.on not in get_args(On):
+                yield FirnlineError("BAD_OPTION", f"{name!r} has a check with on={each.on!r}", where)
+            if not isinstance(each.blocking, bool):
+                yield FirnlineError("BAD_OPTION", f"{name!r} has a check with blocking={each.blocking!r}", where)
+        twice = [suite for suite, count in Counter(str(each.suite) for each in collection.checks).items() if count > 1]
+        if twice:
+            yield FirnlineError("BAD_OPTION", f"{name!r} has the check {twice[0]!r} twice; on='both' asks twice", where)
 
 
 def _ordered(pipeline: Pipeline) -> tuple[Collection, ...]:

@@ -256,7 +256,7 @@ def _is_idle(node: Any) -> bool:
 def _declares(decorator: ast.expr) -> bool:
     """Whether a decorator of a stage declares it."""
     called = decorator.func if isinstance(decorator, ast.Call) else decorator
-    return isinstance(called, ast.Attribute) and called.attr in ("source", "stage")
+    return isinstance(called, ast.Attribute) and called.attr in ("source", "stage", "sql")
 
 
 def _arguments(arguments: ast.arguments) -> list[ast.arg]:

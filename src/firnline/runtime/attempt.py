@@ -51,13 +51,33 @@ def staged(
         snapshot = log.staged(attempt)
         digests = audit(snapshot)
     except BaseException as error:
-        log.discard(attempt)
-        # Staged on top of somebody else's publish of the same epoch: then what was audited is not what counts.
-        present = log.head() if isinstance(error, FirnlineError) else None
-        if present:
-            verdict = present.description.judge(generation, head.description.upper, epoch.upper)
-            if verdict is not Verdict.FREE:
-                return verdict
-        raise
+        verdict = _stepped_back(log, head, generation, epoch, attempt, error)
+        if verdict is None:
+            raise
+        return verdict
     world().reach("stage.audited")
     return Staged(snapshot, attempt, digests)
+
+
+def approved(
+    log: Log, head: Head, generation: int, epoch: Epoch, made: Staged, judge: Callable[[Staged], None]
+) -> Staged | Verdict:
+    """What was staged, if it is judged well; a verdict if somebody else published the epoch meanwhile."""
+    try:
+        judge(made)
+    except BaseException as error:
+        verdict = _stepped_back(log, head, generation, epoch, made.attempt, error)
+        if verdict is None:
+            raise
+        return verdict
+    return made
+
+
+def _stepped_back(log: Log, head: Head, generation: int, epoch: Epoch, attempt: str, error: BaseException) -> Verdict | None:
+    """Leave the log as it was; the verdict if what was staged stands on somebody else's publish, and so does not count."""
+    log.discard(attempt)
+    present = log.head() if isinstance(error, FirnlineError) else None
+    if present is None:
+        return None
+    verdict = present.description.judge(generation, head.description.upper, epoch.upper)
+    return None if verdict is Verdict.FREE else verdict

@@ -12,6 +12,7 @@ from firnline.errors import FirnlineError
 from firnline.incremental import algebra
 from firnline.incremental.algebra import walk
 from firnline.incremental.explaining import Class, Told, classified, lineage, told
+from firnline.model.check import Check
 from firnline.model.declaration import Collection
 from firnline.model.names import BOOKKEEPING, is_reserved
 from firnline.runtime.evaluation import told as telling
@@ -41,6 +42,7 @@ class Explanation:
     lineage: dict[str, list[str]]
     notes: tuple[str, ...]
     refusal: dict[str, Any] | None
+    checks: tuple[Check, ...]
 
 
 def explain(project: Project, declared: Declared, session: SparkSession, name: str) -> Explanation:
@@ -67,7 +69,9 @@ def _explained(project: Project, declared: Declared, session: SparkSession, coll
     if plan.steps is None:
         assert plan.refusal is not None
         why = "it is computed in full at every epoch, as it stands; each epoch's difference corrects the one before"
-        return Explanation(collection.name, collection.refresh, "convergent", why, (), {}, plan.notes, plan.refusal.as_json())
+        return Explanation(
+            collection.name, collection.refresh, "convergent", why, (), {}, plan.notes, plan.refusal.as_json(), collection.checks
+        )
     kind, why = classified(plan.steps)
     nodes = [*((step.name, step.node) for step in plan.steps.arrangements), (collection.name, plan.steps.root)]
     labels = {step.name: {of.id: of.name for of in step.labels} for step in plan.steps.arrangements}
@@ -79,4 +83,4 @@ def _explained(project: Project, declared: Declared, session: SparkSession, coll
         steps.append(Step(name, told(node, labels), project.log(pipeline, name).stored_bytes(), total))
     origins = lineage(plan.steps, plan.ids)
     named = {name: origins[of] for name, of in zip(made.frame.columns, plan.ids, strict=True)}
-    return Explanation(collection.name, collection.refresh, kind, why, tuple(steps), named, plan.notes, None)
+    return Explanation(collection.name, collection.refresh, kind, why, tuple(steps), named, plan.notes, None, collection.checks)

@@ -34,12 +34,14 @@ if TYPE_CHECKING:
     from firnline.runtime.flusher import Flusher
     from firnline.runtime.stash import Stash
     from firnline.tables.catalog import Catalog
+    from firnline.tables.check_results import CheckResults
     from firnline.tables.control import Control
     from firnline.tables.determinants import Determinants
     from firnline.tables.failures import Failures
     from firnline.tables.log import Log
 
 PIPELINES = Path("include", "pipelines")
+EXPECTATIONS = Path("include", "expectations")
 _PACKAGE = "include"
 
 
@@ -104,6 +106,12 @@ class Project:
 
         return Failures(self.catalog, pipeline)
 
+    def check_results(self, pipeline: str) -> CheckResults:
+        """What became of the checks of a pipeline."""
+        from firnline.tables.check_results import CheckResults
+
+        return CheckResults(self.catalog, pipeline)
+
     def determinants(self, pipeline: str, collection: str, lower: int) -> Determinants:
         """What an epoch of a source took from the outside."""
         from firnline.tables.determinants import Determinants
@@ -120,6 +128,11 @@ class Project:
         """The names of the project's pipelines."""
         folder = self.settings.root / PIPELINES
         return tuple(sorted(path.stem for path in folder.glob("*.py") if is_name(path.stem)))
+
+    def suites(self) -> tuple[str, ...]:
+        """The names of the project's suites of expectations."""
+        folder = self.settings.root / EXPECTATIONS
+        return tuple(sorted({path.stem for path in folder.glob("*") if path.suffix in (".json", ".py")}))
 
     def graph(self, name: str) -> Graph:
         """A pipeline's graph, without importing its module into this process."""
@@ -140,7 +153,7 @@ class Project:
             for collection, function in pipeline.declared
         }
         module = sys.modules[_module(name)]
-        graph = replace(check(pipeline, fingerprints), doc=inspect.getdoc(module) or "")
+        graph = replace(check(pipeline, fingerprints, self.suites()), doc=inspect.getdoc(module) or "")
         keep(self._graphs, name, state, graph.as_json())
         return Declared(graph, {collection.name: function for collection, function in pipeline.declared}, root)
 
@@ -200,6 +213,7 @@ class Project:
         made_by = [*sorted((ours / "model").glob("*.py")), *sorted((ours / "incremental").glob("*.py"))]
         for path in (*made_by, ours / "engine" / "pinned.py", Path(__file__)):
             state.update(path.read_bytes())
+        state.update(repr(self.suites()).encode())
         state.update(str(os.stat(sysconfig.get_path("purelib")).st_mtime_ns).encode())
         return state.hexdigest()[:16]
 

@@ -21,6 +21,7 @@ from firnline.model.epoch import Epoch
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import BOOKKEEPING, DIFF, QUARANTINE
 from firnline.runtime.attempt import Published, Staged
+from firnline.runtime.checks import Checks, staged_rows
 from firnline.runtime.derived import Derived
 from firnline.runtime.evaluation import checked, in_order, told
 from firnline.runtime.project import Declared, Project
@@ -62,8 +63,10 @@ class StageRun:
         frame = checked(self._function(given), self.collection)
         malformed = self._malformed(given)
         destination = self._into(frame)
+        checks = self._checks(destination)
         delta = relation_of(in_order(frame, [*destination.names, DIFF]))
-        staged = destination.stage(delta, self.epoch, generation, self.attempt, is_few=True)
+        made = destination.stage(delta, self.epoch, generation, self.attempt, is_few=True)
+        staged = self._approved(checks, destination, made, generation)
         if isinstance(staged, Verdict):
             return Published(staged, Digest())
         if malformed is not None:
@@ -77,13 +80,33 @@ class StageRun:
         made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
         plan = plan_of(self.session, self.collection, frames, made, self.declared.graph)
         destination = self._into(made.frame)
+        checks = self._checks(destination)
         derived = Derived(self, plan, destination, made.frame, {name: self._lineage(name, head) for name, head in inputs.items()})
-        staged = derived.staged(generation)
+        staged = self._approved(checks, destination, derived.staged(generation), generation)
         if isinstance(staged, Verdict):
             return Published(staged, Digest())
         lineage, seconds = derived.lineage(), time.monotonic() - began
         verdict = destination.publish(staged, self.epoch, generation, derived.fingerprint, lineage, seconds)
         return Published(verdict, staged.total)
+
+    def _checks(self, destination: Destination) -> Checks:
+        types = {column.name: column.kind.simpleString() for column in destination.columns}
+        return Checks.of(self.project, self.declared.graph, self.collection, types)
+
+    def _approved(self, checks: Checks, destination: Destination, made: Staged | Verdict, generation: int) -> Staged | Verdict:
+        """What was staged, if the collection's checks let it pass."""
+        if isinstance(made, Verdict) or not self.collection.checks:
+            return made
+
+        def judge(made: Staged) -> None:
+            snapshot = made.snapshot if made.snapshot is not None else destination.head.snapshot
+            has_removals = made.total.rows != made.total.weight
+            rows = staged_rows(
+                self.session, destination.table, snapshot, self.epoch, destination.names, has_removals=has_removals
+            )
+            checks.ask(rows, self.epoch, self.attempt)
+
+        return destination.approved(made, self.epoch, generation, judge)
 
     @property
     def _function(self) -> Function:

@@ -28,6 +28,8 @@ class CollectionStatus:
     missing: int
     failed: tuple[str, ...]
     """The epochs whose last attempt failed, each with its error."""
+    warned: tuple[str, ...]
+    """The checks that do not block and were not met when they were last asked, each with its epoch and what it said."""
     malformed: int
     code: str
     """``same`` as made the newest epoch, ``changed`` since, ``edited`` if only Spark can tell which of both, or ``new``."""
@@ -75,6 +77,7 @@ def status(project: Project, graph: Graph) -> PipelineStatus:
     heads = _heads(project, graph)
     due = horizon(schedule, [head for head, _ in heads.values()])
     failures = _failures(project, graph, heads)
+    warnings = _warnings(project, graph)
     there = project.catalog.names(graph.name)
     codes = _codes(project, graph, heads)
     lines = []
@@ -90,6 +93,7 @@ def status(project: Project, graph: Graph) -> PipelineStatus:
                 done=schedule.count(schedule.start, upper),
                 missing=schedule.count(upper, due),
                 failed=failures.get(collection.name, ()),
+                warned=warnings.get(collection.name, ()),
                 malformed=_malformed(project, graph, collection.name, there),
                 code=codes[collection.name],
             )
@@ -151,6 +155,17 @@ def _failures(project: Project, graph: Graph, heads: Heads) -> dict[str, tuple[s
     for failure in project.failures(graph.name).open(uppers):
         line = f"{graph.schedule.label(failure.lower)}: {failure.message}"
         grouped[failure.collection] = (*grouped.get(failure.collection, ()), line)
+    return grouped
+
+
+def _warnings(project: Project, graph: Graph) -> dict[str, tuple[str, ...]]:
+    if not any(collection.checks for collection in graph.collections):
+        return {}
+    grouped: dict[str, tuple[str, ...]] = {}
+    for result in project.check_results(graph.name).last():
+        if not result.blocking and not result.success:
+            line = f"{graph.schedule.label(result.lower)}: {result.suite!r} on the {result.on}: {'; '.join(result.failed)}"
+            grouped[result.collection] = (*grouped.get(result.collection, ()), line)
     return grouped
 
 

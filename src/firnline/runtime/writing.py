@@ -6,7 +6,7 @@ A log that never held anything takes the columns of the next attempt.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -26,7 +26,7 @@ from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import BOOKKEEPING
-from firnline.runtime.attempt import Digests, Staged, staged
+from firnline.runtime.attempt import Digests, Staged, approved, staged
 from firnline.runtime.evaluation import difference_of
 from firnline.tables.log import Head, Log, head_of
 from firnline.tables.metadata import Metadata
@@ -121,6 +121,10 @@ class Destination:
 
     def _had_few(self) -> bool:
         return self.head.snapshot is not None and self.head.rows <= staging.FEW
+
+    def approved(self, made: Staged, epoch: Epoch, generation: int, judge: Callable[[Staged], None]) -> Staged | Verdict:
+        """What was staged, if it is judged well; a verdict if somebody else published the epoch meanwhile."""
+        return approved(self.log, self.head, generation, epoch, made, judge)
 
     def _check_keys(self, snapshot: int, epoch: Epoch, total: Digest) -> None:
         staging.check_keys(

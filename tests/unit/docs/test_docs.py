@@ -85,7 +85,7 @@ def test_every_python_block_runs_or_quotes_a_file(page):
         if quoted_from(block) not in RUN_ELSEWHERE:
             exec(compile(block, by_name(page), "exec"), names)
     for pipeline in (value for value in names.values() if isinstance(value, Pipeline)):
-        check(pipeline, {})
+        check(pipeline, {}, {each.suite for collection, _ in pipeline.declared for each in collection.checks})
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "docs" / "snippets").glob("*.py")), ids=by_name)

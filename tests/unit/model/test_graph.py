@@ -111,3 +111,32 @@ def test_the_decorated_function_stays_an_ordinary_function() -> None:
         return numbers * 2
 
     assert twice(21) == 42
+
+
+def test_checks_are_part_of_the_graph_and_must_name_suites_that_are_there() -> None:
+    web = fl.Pipeline("web", schedule="@daily", start="2026-01-01")
+
+    @web.source(keys=["a"], checks=["sane", fl.check("whole", on="state", blocking=False)])
+    def first(epoch: Any) -> Any: ...
+
+    @web.sql("SELECT * FROM first", keys=["a"], checks="sane")
+    def second(first: Any) -> Any: ...
+
+    graph = check(web, FINGERPRINTS, ["sane", "whole"])
+    found = [(each.suite, each.on, each.blocking) for each in graph.collection("first").checks]
+    assert found == [("sane", "delta", True), ("whole", "state", False)]
+    assert [each.suite for each in graph.collection("second").checks] == ["sane"]
+    assert Graph.of_json(graph.as_json()) == graph
+    assert problems(web) == ["UNKNOWN_SUITE"] * 3
+
+
+def test_checks_that_make_no_sense_are_refused() -> None:
+    web = fl.Pipeline("web", schedule="@daily", start="2026-01-01")
+    odd: Any = fl.check
+
+    @web.source(keys=["a"], checks=[odd("sane", on="past", blocking="no"), odd(7), "sane"])
+    def first(epoch: Any) -> Any: ...
+
+    with pytest.raises(GraphError) as caught:
+        check(web, FINGERPRINTS, ["sane"])
+    assert [problem.code for problem in caught.value.problems] == ["BAD_OPTION"] * 4

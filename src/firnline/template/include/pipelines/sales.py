@@ -24,7 +24,7 @@ def spend_by_customer(orders):
     return orders.groupBy("customer").agg(F.count("*").alias("orders"), F.sum("amount").alias("spent"))
 
 
-@sales.stage(keys=["level"])
+@sales.stage(keys=["level"], checks=["levels_are_known"])
 def customers_by_level(spend_by_customer):
     """How many customers are on which level, and what they spent."""
     level = F.when(F.col("spent") >= 500, "gold").when(F.col("spent") >= 100, "silver").otherwise("bronze")
