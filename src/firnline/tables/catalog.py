@@ -22,9 +22,11 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from firnline.errors import FirnlineError
-from firnline.model.names import PART
+from firnline.model.names import EPOCH, PART
 from firnline.tables.database import Database, reachable
 from firnline.tables.metadata import Metadata
+from firnline.tables.port import Exchange
+from firnline.tables.sidecar import StoredFile
 from firnline.tables.storage import answering
 
 if TYPE_CHECKING:
@@ -125,6 +127,26 @@ class Catalog:
                     append.append_data_file(file)
             if staged:
                 ExpireSnapshots(transaction).by_ids(list(staged)).commit()
+
+    def exchange(self, table: Metadata, summary: Mapping[str, str], change: Exchange) -> None:
+        """Put a snapshot that names other data files onto the head, in one transaction that knows no retry."""
+        from pyiceberg.table.update.snapshot import ExpireSnapshots
+
+        from firnline.tables.exchanging import exchanging
+
+        loaded = self._loaded(table)
+        _check_clock(table)
+        with reachable(), answering(self.warehouse), loaded.transaction() as transaction:
+            coming = [file for snapshot in change.staged for file in _files(loaded, snapshot)]
+            exchanging(transaction, summary, change, coming).commit()
+            if change.staged:
+                ExpireSnapshots(transaction).by_ids(list(change.staged)).commit()
+
+    def data_files(self, table: Metadata, snapshot: int) -> tuple[StoredFile, ...]:
+        """The data files that a snapshot brought."""
+        with reachable(), answering(self.warehouse):
+            loaded = self.iceberg(table.pipeline, table.name)
+            return tuple(_stored(file, table.columns[EPOCH]) for file in _files(loaded, snapshot))
 
     def drop(self, table: Metadata, staged: Sequence[int]) -> None:
         """Drop staged snapshots, leaving the main line as it is, in one transaction that knows no retry."""
@@ -269,3 +291,8 @@ def _files(table: Table, snapshot_id: int) -> Iterator[DataFile]:
         if manifest.added_snapshot_id == snapshot_id:
             for entry in manifest.fetch_manifest_entry(table.io):
                 yield entry.data_file
+
+
+def _stored(file: DataFile, epoch: int) -> StoredFile:
+    first, last = (int.from_bytes(bounds[epoch], "little", signed=True) for bounds in (file.lower_bounds, file.upper_bounds))
+    return StoredFile(file.file_path, file.partition[0], file.record_count, file.file_size_in_bytes, first, last)
