@@ -94,6 +94,8 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
             retryable=True,
         ),
         "LOG_UNREADABLE": Code("Check that the warehouse can be reached; bring a missing metadata file back from a copy."),
+        "REPLAY_DIFFERS": Code("Put the code, or what it reads from outside, back to what it was then; or bring the files back."),
+        "NOT_REPAIRABLE": Code("Bring the lost files back from a copy of the warehouse."),
         "FOREIGN_SNAPSHOT": Code(
             "Only Firnline writes to a log: roll the table back to its last snapshot that has firnline.upper in its summary."
         ),

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pytest
 
 from firnline.model.description import Description, Verdict
+from firnline.model.stored_file import StoredFile
 from firnline.tables.catalog import Catalog
 from firnline.tables.log import ATTEMPT, Log
 from firnline.tables.port import Exchange, Tables
-from firnline.tables.sidecar import Repair, StoredFile
+from firnline.tables.sidecar import Repair
 from tests.contract.logs import attempt, uppers
 from tests.simulation.memory import MemoryTables
 

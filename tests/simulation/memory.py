@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from firnline.model.stored_file import StoredFile
 from firnline.tables.metadata import Metadata, Snapshot
 from firnline.tables.port import Exchange
-from firnline.tables.sidecar import StoredFile
 
 Row = tuple[Any, ...]
 Weighted = tuple[Row, int, int]

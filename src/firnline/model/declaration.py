@@ -13,6 +13,7 @@ from firnline.errors import Location
 Function = Callable[..., Any]
 Kind = Literal["source", "stage"]
 Refresh = Literal["auto", "incremental", "full"]
+OnLoss = Literal["replay", "fail"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,10 @@ class Collection:
     where: Location
     query: str | None = None
     """The text of a stage that is written in SQL."""
+    on_loss: OnLoss = "replay"
+    """What happens when its published rows are lost."""
+    nondeterministic: bool = False
+    """Whether a second run may give other rows, so that there is never one."""
 
 
 class Pipeline:
@@ -71,6 +76,8 @@ class Pipeline:
         partition_by: Sequence[str] = (),
         parts: int = 1,
         refresh: Refresh = "auto",
+        on_loss: OnLoss = "replay",
+        nondeterministic: bool = False,
     ) -> Callable[[Function], Function]:
         """Declare a deterministic function of the collections that its parameters name.
 
@@ -80,8 +87,11 @@ class Pipeline:
             parts: How many parts, a power of two.
             refresh: How a change is computed: ``"incremental"`` from the changes of the inputs, or refused; ``"full"`` from the
                 whole state, as the difference to the log; ``"auto"`` incrementally where there is a rule, else in full.
+            on_loss: What ``firnline repair`` does about lost rows: ``"replay"`` computes them again, the same or it is an error;
+                ``"fail"`` stops and tells.
+            nondeterministic: Whether a second run may give other rows. A published epoch of such a stage is never run again.
         """
-        return self._recording("stage", keys, partition_by, parts, refresh)
+        return self._recording("stage", keys, partition_by, parts, refresh, None, on_loss, nondeterministic)
 
     def sql(
         self,
@@ -91,6 +101,8 @@ class Pipeline:
         partition_by: Sequence[str] = (),
         parts: int = 1,
         refresh: Refresh = "auto",
+        on_loss: OnLoss = "replay",
+        nondeterministic: bool = False,
     ) -> Callable[[Function], Function]:
         """Declare a stage in SQL: the function's name and parameters name the stage and its inputs, and it has no body.
 
@@ -100,8 +112,10 @@ class Pipeline:
             partition_by: The columns whose hash places a row in a part; the keys by default.
             parts: How many parts, a power of two.
             refresh: As for ``stage``.
+            on_loss: As for ``stage``.
+            nondeterministic: As for ``stage``.
         """
-        return self._recording("stage", keys, partition_by, parts, refresh, query)
+        return self._recording("stage", keys, partition_by, parts, refresh, query, on_loss, nondeterministic)
 
     def _recording(
         self,
@@ -111,6 +125,8 @@ class Pipeline:
         parts: int,
         refresh: Refresh,
         query: str | None = None,
+        on_loss: OnLoss = "replay",
+        nondeterministic: bool = False,
     ) -> Callable[[Function], Function]:
         def record(function: Function) -> Function:
             code = function.__code__
@@ -125,6 +141,8 @@ class Pipeline:
                 doc=inspect.getdoc(function) or "",
                 where=Location(code.co_filename, code.co_firstlineno),
                 query=query,
+                on_loss=on_loss,
+                nondeterministic=nondeterministic,
             )
             self.declared.append((collection, function))
             if keys is None:

@@ -23,10 +23,10 @@ from fsspec.implementations.local import LocalFileSystem
 
 from firnline.errors import FirnlineError
 from firnline.model.names import EPOCH, PART
+from firnline.model.stored_file import StoredFile
 from firnline.tables.database import Database, reachable
 from firnline.tables.metadata import Metadata
 from firnline.tables.port import Exchange
-from firnline.tables.sidecar import StoredFile
 from firnline.tables.storage import answering
 
 if TYPE_CHECKING:

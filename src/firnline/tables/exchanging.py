@@ -16,8 +16,8 @@ from pyiceberg.typedef import Record
 
 from firnline.errors import FirnlineError
 from firnline.model.names import EPOCH
+from firnline.model.stored_file import StoredFile
 from firnline.tables.port import Exchange
-from firnline.tables.sidecar import StoredFile
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -51,8 +51,8 @@ class _Exchanging(_SnapshotProducer["_Exchanging"]):
         return kept
 
     def _listed(self) -> list[ManifestFile]:
-        number = self.change.instead_of_head or self._parent_snapshot_id
-        snapshot = self._transaction.table_metadata.snapshot_by_id(number) if number is not None else None
+        number = self._parent_snapshot_id if self.change.instead_of_head is None else self.change.instead_of_head
+        snapshot = self._transaction.table_metadata.snapshot_by_id(number) if number else None
         return [] if snapshot is None else snapshot.manifests(self._io)
 
     def _without(self, manifest: ManifestFile, entries: Sequence[ManifestEntry]) -> list[ManifestFile]:
@@ -84,9 +84,7 @@ class _Exchanging(_SnapshotProducer["_Exchanging"]):
         return Summary(operation=Operation.REPLACE, **counted.additional_properties)
 
 
-def exchanging(
-    transaction: Transaction, summary: Mapping[str, str], change: Exchange, coming: Sequence[DataFile]
-) -> _Exchanging:
+def exchanging(transaction: Transaction, summary: Mapping[str, str], change: Exchange, coming: Sequence[DataFile]) -> _Exchanging:
     """The update of a table; nothing is written before it is committed."""
     io = transaction._table.io
     producer = _Exchanging(Operation.OVERWRITE, transaction, io, snapshot_properties=dict(summary))

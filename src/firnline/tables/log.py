@@ -2,8 +2,8 @@
 
 Every snapshot on the main line carries the description (generation, since, upper). ``publish`` of [l, u) commits only onto a head
 of its generation that ends at l (``model.description``), so each epoch is in exactly one snapshot of its generation. Staged
-snapshots hang beside the main line, invisible to readers, until a publish takes their files over. A repair puts a snapshot onto the head that
-holds the same rows in other files; older snapshots still name the lost ones, so nobody reads through them any more.
+snapshots hang beside the main line, invisible to readers, until a publish takes their files over. A repair puts a snapshot onto
+the head that holds the same rows in other files; older snapshots still name the lost ones, so nobody reads through them any more.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from firnline.model.stored_file import StoredFile
 from firnline.tables.metadata import Metadata
-from firnline.tables.sidecar import StoredFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +22,7 @@ class Exchange:
         staged: The staged snapshots whose files are named instead.
         manifests: The paths of manifests that cannot be read, and are named no more.
         named: The data files that these named, to be named anew.
-        instead_of_head: The snapshot whose manifest list stands for the head's, which cannot be read.
+        instead_of_head: The snapshot whose manifest list stands for the head's, which cannot be read; zero if none can.
     """
 
     out: frozenset[str] = frozenset()

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from firnline.model.digest import Digest
 from firnline.model.fingerprint import Fingerprint
+from firnline.model.stored_file import StoredFile
 
 VERSION = 3
 _VERSION_1: Mapping[str, Any] = MappingProxyType({"rows": 0, "parts": "all"})
@@ -30,19 +31,6 @@ class Input:
     """How many changed rows of [lower, upper) it gave."""
     parts: Literal["same", "all"]
     """Whether part p of the output needs part p of it only, or all of its parts."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoredFile:
-    """A data file as its manifest knew it, so that it can be named again by another."""
-
-    path: str
-    part: int
-    rows: int
-    bytes: int
-    first: int
-    """Its first epoch."""
-    last: int
 
 
 @dataclass(frozen=True, slots=True)
