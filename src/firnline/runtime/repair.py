@@ -1,14 +1,14 @@
 """``firnline repair``: lost and damaged pieces of logs are made again, and exchanged for what is left of them.
 
 Whatever is not rows is written anew from what other files say. Rows are computed again from what the lineage names, for the lost
-parts only, and staged; nothing is exchanged unless the digest of every (epoch, part) is that of its publish. Each log is looked at
-again after every step, so that a repair may be cut off anywhere, and two at once end as one.
+parts only, and staged; nothing is exchanged unless the digest of every (epoch, part) is that of its publish. Each log is looked
+at again after every step, so that a repair may be cut off anywhere, and two at once end as one.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -110,14 +110,17 @@ def repair(
             except FirnlineError as error:
                 failed.append(Failed(log.pipeline, log.collection, error))
         refusals += mending.refusals
-    found = [
-        problem
-        for each in pipelines
-        for log in each.logs
-        for problem in problems_of(taken(project, log.pipeline, log.collection))
-        if not problem.is_staged
-    ]
-    return Repaired(tuple(done), tuple(failed), tuple(refusals), tuple(found))
+    return Repaired(tuple(done), tuple(failed), tuple(refusals), tuple(_left(project, asked, pipelines)))
+
+
+def _left(project: Project, asked: str | None, pipelines: Sequence[_Damaged]) -> Iterator[Problem]:
+    """What is still wrong with what was asked for, and with what was touched."""
+    touched = {(log.pipeline, log.collection) for each in pipelines for log in each.logs}
+    pipeline, _, collection = (asked or "").partition(".")
+    for problem in examine(project, pipeline or None).problems:
+        is_asked = not collection or problem.collection == collection
+        if not problem.is_staged and (is_asked or (problem.pipeline, problem.collection) in touched):
+            yield problem
 
 
 @dataclass(frozen=True)
@@ -154,9 +157,7 @@ def _damaged(project: Project, asked: str | None, session: SparkSession | None, 
             and log.collection in touched
             and (wanted is None or log.collection.partition("__")[0] in wanted)
         )
-        damaged.append(
-            _Damaged(graph, logs, tuple(each for each in problems if each.collection in {of.collection for of in logs}))
-        )
+        damaged.append(_Damaged(graph, logs, problems))
     return [each for each in damaged if each.logs]
 
 
