@@ -101,7 +101,7 @@ def in_order(graph: Graph, logs: Iterable[Holding]) -> list[Holding]:
 
     def key(log: Holding) -> tuple[int, bool, int, str]:
         began = log.revisions[0].at if log.revisions else 0
-        return positions.get(log.collection.partition("__")[0], -1), "__" not in log.collection, began, log.collection
+        return positions.get(log.collection.partition("__")[0], len(positions)), "__" not in log.collection, began, log.collection
 
     return sorted(logs, key=key)
 
@@ -172,7 +172,7 @@ def _sidecars(log: Holding, damage: Sequence[Problem]) -> Step | None:
         log.collection,
         "sidecars",
         _why(damage, "sidecar"),
-        cells=tuple((each.summary.lower, part) for each in lost if each.summary for part in (0,)),
+        cells=tuple((each.summary.lower, 0) for each in lost if each.summary),
         sidecars=tuple(each.snapshot for each in lost),
     )
 

@@ -20,6 +20,7 @@ from firnline.model.epoch import Epoch
 from firnline.model.graph import Graph
 from firnline.plan.repairing import Plan, Refusal, Step, in_order, owner, plan, steps_for
 from firnline.plan.verification import Cell, Holding, Problem, covers, data_of, expected_digests, problems_of
+from firnline.runtime import rebuild
 from firnline.runtime.project import Declared, Project
 from firnline.runtime.verify import Begun, examine, taken
 from firnline.world import world
@@ -141,9 +142,9 @@ class _Damaged:
 def _damaged(project: Project, asked: str | None, session: SparkSession | None, begun: Begun) -> list[_Damaged]:
     """What is damaged, by pipeline; of a collection that is asked for, also all that it comes from."""
     pipeline, _, collection = (asked or "").partition(".")
-    if collection:
-        examine(project, asked)  # refuses what is not there
     found = examine(project, pipeline or None, session, begun)
+    if collection and collection not in project.catalog.names(pipeline):
+        project.graph(pipeline).collection(collection)  # refuses what is not declared either
     damaged = []
     for name in dict.fromkeys(log.pipeline for log in found.logs):
         graph = project.graph(name)
@@ -206,8 +207,11 @@ class Mending:
                 return _Replaying(self, log, step).exchanged()
             case "manifests":
                 self._rename(log, step)
-            case _:
-                raise FirnlineError("NOT_REPAIRABLE", f"{log.pipeline}.{log.collection}: {step.why}")
+            case "sidecars":
+                for snapshot in step.sidecars:
+                    rebuild.sidecar(self.project, self.graph, log, snapshot, self.session)
+            case "metadata":
+                rebuild.metadata(self.project, self.graph, log)
         return 0, 0
 
     def _rename(self, log: Holding, step: Step) -> None:

@@ -114,6 +114,19 @@ class Catalog:
         )
         return done == 1
 
+    def point(self, pipeline: str, name: str, lost: str, version: str) -> bool:
+        """Let a table's metadata be another file, if it is still the one that was lost; whether it was."""
+        change = "SET metadata_location = :version, previous_metadata_location = NULL"
+        ours = _OURS.removeprefix(f"FROM {_TABLES} ")
+        done = self._database.change(
+            f"UPDATE {_TABLES} {change} {ours} AND table_name = :name AND metadata_location = :lost",
+            space=pipeline,
+            name=name,
+            lost=lost,
+            version=version,
+        )
+        return done == 1
+
     def commit(self, table: Metadata, summary: Mapping[str, str], staged: Sequence[int] = ()) -> None:
         """Append the files of staged snapshots, and drop these, in one transaction that knows no retry."""
         from pyiceberg.table.update.snapshot import ExpireSnapshots

@@ -92,14 +92,14 @@ def exchanging(transaction: Transaction, summary: Mapping[str, str], change: Exc
     for file in coming:
         producer.append_data_file(file)
     for stored in change.named:
-        file = _named(io, transaction.table_metadata, stored)
+        file = named_again(io, transaction.table_metadata, stored)
         file.spec_id = transaction.table_metadata.default_spec_id
         producer.append_data_file(file)
         producer._deleted_data_files.add(file)  # the totals counted it already
     return producer
 
 
-def _named(io: FileIO, table: TableMetadata, stored: StoredFile) -> DataFile:
+def named_again(io: FileIO, table: TableMetadata, stored: StoredFile) -> DataFile:
     """A file with the statistics of its footer; of one that is lost itself, what the sidecar knows."""
     from pyiceberg.io.pyarrow import parquet_file_to_data_file
 

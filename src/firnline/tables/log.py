@@ -140,7 +140,7 @@ class Log:
 
     def staged(self, attempt: str) -> int:
         """The snapshot that an attempt staged."""
-        found = _staged(self._loaded(), attempt)
+        found = staged_by(self._loaded(), attempt)
         if not found:
             raise FirnlineError("GENERATION_CHANGED", f"what was staged for {self.pipeline}.{self.collection} is gone")
         return found[-1]
@@ -177,7 +177,7 @@ class Log:
                 is_described = True
                 world().reach("publish.described")
             description = head.description.advanced(sidecar.upper)
-            self._catalog.commit(table, {**description.as_properties(), **_summary(sidecar, path)}, ours)
+            self._catalog.commit(table, {**description.as_properties(), **summary_of(sidecar, path)}, ours)
             world().reach("publish.committed")
             return Verdict.FREE
 
@@ -228,7 +228,7 @@ class Log:
         """Forget what an attempt staged, after a failure; leaving it behind would be harmless, only untidy."""
         try:
             table = self.load()
-            ours = [] if table is None else _staged(table, attempt)
+            ours = [] if table is None else staged_by(table, attempt)
             if table is not None and ours:
                 self._catalog.drop(table, ours)
         except Exception as error:
@@ -286,7 +286,7 @@ def newest_repair(table: Metadata) -> Snapshot | None:
     return next((snapshot for snapshot in table.main_line() if is_repair(snapshot)), None)
 
 
-def _staged(table: Metadata, attempt: str) -> list[int]:
+def staged_by(table: Metadata, attempt: str) -> list[int]:
     """The snapshots that an attempt staged."""
     snapshots = table.snapshots.values()
     return [each.id for each in snapshots if each.summary.get(ATTEMPT) == attempt and SIDECAR not in each.summary]
@@ -322,7 +322,8 @@ def _fingerprint(snapshot: Snapshot) -> Fingerprint | None:
     return None if code is None else Fingerprint(code, snapshot.summary.get(PLAN))
 
 
-def _summary(sidecar: Sidecar, path: str) -> dict[str, str]:
+def summary_of(sidecar: Sidecar, path: str) -> dict[str, str]:
+    """What a publish says of itself, beside its description."""
     total = sidecar.total()
     return {
         ATTEMPT: sidecar.attempt,
