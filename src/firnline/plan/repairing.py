@@ -136,6 +136,7 @@ def steps_for(log: Holding, problems: Sequence[Problem], graph: Graph) -> Plan:
         return Plan(tuple(steps), tuple(refusals))
     if manifests is not None:
         steps.append(manifests)
+        lost_cells -= set(manifests.cells)
     if lost_cells | more:
         rows = _rows(log, damage, lost_cells | more)
         refusal = _refused(log, rows, graph)
@@ -179,39 +180,26 @@ def _sidecars(log: Holding, damage: Sequence[Problem]) -> Step | None:
 
 def _manifests(log: Holding, damage: Sequence[Problem]) -> tuple[Step | None, set[Cell]]:
     """How lists and manifests come back, and the (epoch, part) whose rows are lost with them."""
+    unsound = frozenset(manifest.file.path for manifest in _known(log) if not manifest.file.is_sound())
     readable = log.unsuperseded()
-    unsound = [manifest for manifest in _known(log) if not manifest.file.is_sound()]
-    if all(each.manifest_list.is_sound() for each in readable) and not unsound:
+    is_headless = bool(readable) and not readable[-1].manifest_list.is_sound()
+    files = files_of(log)
+    held = {data.file.path for _, data in data_of(log)}
+    named = tuple(file for path, file in sorted((files or {}).items()) if path not in held)
+    if not unsound and not named and all(each.manifest_list.is_sound() for each in readable):
         return None, set()
-    manifests = frozenset(manifest.file.path for manifest in unsound)
-    named: tuple[StoredFile, ...] = ()
+    if files is None and is_headless:
+        raise _UnknownError("no manifest list can be read, and not every sidecar says which data files there are")
+    if files is None and unsound:
+        data = [each for _, each in data_of(log)]
+        return None, {cell for cell in log.cells() if not any(covers(each, cell) for each in data)}
     instead = None
-    if not readable[-1].manifest_list.is_sound():
+    if is_headless:
         sound = [each.snapshot for each in log.published() if each.manifest_list.is_sound() and each.manifests is not None]
         instead = sound[-1] if sound else 0
-    lost: set[Cell] = set()
-    if unsound or instead is not None:
-        files = files_of(log)
-        held = {data.file.path for _, data in data_of(log)}
-        if files is not None:
-            named = tuple(file for path, file in sorted(files.items()) if path not in held)
-        elif instead is not None:
-            raise _UnknownError("no manifest list can be read, and not every sidecar says which data files there are")
-        else:
-            data = [each for _, each in data_of(log)]
-            lost = {cell for cell in log.cells() if not any(covers(each, cell) for each in data)}
-            return None, lost
-    step = Step(
-        log.pipeline,
-        log.collection,
-        "manifests",
-        _why(damage, "log"),
-        cells=tuple(sorted({cell for file in named for cell in log.cells() if _holds(file, cell)})),
-        manifests=manifests,
-        named=named,
-        instead_of_head=instead,
-    )
-    return step, lost
+    cells = tuple(cell for cell in log.cells() if any(_holds(file, cell) for file in named))
+    why = _why(damage, "log") or _why(damage, "sidecar")
+    return Step(log.pipeline, log.collection, "manifests", why, cells, 0, 0.0, (), frozenset(), unsound, named, instead), set()
 
 
 def files_of(log: Holding) -> dict[str, StoredFile] | None:
@@ -245,7 +233,7 @@ def _rows(log: Holding, damage: Sequence[Problem], lost: Collection[Cell]) -> St
         log.pipeline,
         log.collection,
         "rows",
-        _why(damage, "data"),
+        _why(damage, "data") or _why(damage, "log") or _why(damage, "sidecar"),
         cells=tuple(sorted(cells)),
         rows=sum(rows.values()),
         seconds=sum(_seconds(revision, rows) for revision in log.published()),
@@ -287,6 +275,6 @@ def _seconds(revision: Revision, rows: Mapping[Cell, int]) -> float:
 def _why(damage: Sequence[Problem], about: str) -> str:
     found = [each for each in damage if each.about == about]
     if not found:
-        return "its rows are named by no data file"
+        return ""
     first = f"{found[0].kind}: {found[0].what}"
     return first if len(found) == 1 else f"{first}; and {len(found) - 1} more"

@@ -13,9 +13,11 @@ from uuid import uuid4
 import fsspec
 from pyiceberg.io import FileIO
 from pyiceberg.io.fsspec import FsspecFileIO
+from pyiceberg.manifest import ManifestFile
 from pyiceberg.serializers import FromInputFile, ToOutputFile
 from pyiceberg.table import Table, Transaction
-from pyiceberg.table.update.snapshot import ExpireSnapshots
+from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.update.snapshot import ExpireSnapshots, _FastAppendFiles
 
 from firnline.errors import FirnlineError
 from firnline.model.description import Description
@@ -101,10 +103,19 @@ def _is_there(sidecar: Sidecar) -> bool:
     return True
 
 
+class _Appending(_FastAppendFiles):
+    def _existing_manifests(self) -> list[ManifestFile]:
+        """Those of the head, if its list can be read; if not, verifying tells what is not named, and repairing names it again."""
+        try:
+            return super()._existing_manifests()
+        except (OSError, ValueError):
+            return []
+
+
 def _append(transaction: Transaction, io: FileIO, table: Metadata, description: Description, sidecar: Sidecar, path: str) -> None:
     """Publish once more, in the transaction: what was staged for it is dropped, as it was then."""
     summary = {**description.as_properties(), **summary_of(sidecar, path)}
-    with transaction.update_snapshot(snapshot_properties=summary).fast_append() as append:
+    with _Appending(Operation.APPEND, transaction, io, snapshot_properties=summary) as append:
         for file in sidecar.files or ():
             append.append_data_file(named_again(io, transaction.table_metadata, file))
     ours = staged_by(table, sidecar.attempt)
