@@ -13,6 +13,7 @@ from firnline.model.description import Verdict
 from firnline.model.digest import Digest
 from firnline.model.fingerprint import Fingerprint
 from firnline.plan.frontier import Frontier
+from firnline.runtime import index
 from firnline.runtime.project import Project
 from firnline.tables.log import ATTEMPT
 from firnline.tables.sidecar import Sidecar
@@ -59,6 +60,7 @@ def copies(root: Path) -> Callable[[], Project]:
         for collection in ("visits", "seen"):
             publish(made, collection, epoch)
     made.control("web").advance(Frontier(3, {"visits": 0, "seen": 0}))
+    index.rebuild(made, made.graph("web"))
     kept = root.with_name("kept")
 
     def copy() -> Project:

@@ -37,6 +37,10 @@ PIPELINE = """
         later = [(90 + epoch.lower, "late")]
         return epoch.spark.createDataFrame(first if epoch.lower == 0 else later, "page int, title string")
 
+    @lost.source(keys=["id"])
+    def orders(epoch):
+        return epoch.files("landing/{epoch}.csv", format="csv", schema="id int, amount int")
+
     @lost.stage(keys=["id"], partition_by=["page"], parts=8)
     def seen(visits, pages):
         return visits.join(pages, "page").select("id", "page", "title", "seconds")
@@ -54,7 +58,11 @@ EPOCHS = ("0", "1", "2")
 
 @pytest.fixture(scope="module")
 def ran(lake: tuple[Path, SparkSession], tmp_path_factory: pytest.TempPathFactory) -> Project:
-    project = make_project(tmp_path_factory.mktemp("lost"), f'work = "{lake[0]}"\n', lost=PIPELINE)
+    root = tmp_path_factory.mktemp("lost")
+    project = make_project(root, f'work = "{lake[0]}"\nquarantine_fraction = 0.5\n', lost=PIPELINE)
+    (root / "landing").mkdir()
+    for epoch in range(5):
+        (root / "landing" / f"{epoch}.csv").write_text(f"id,amount\n{epoch},5\n{epoch + 10},7\n{epoch + 20},many\n")
     for label in EPOCHS:
         run_epoch(project, lake[1], "lost", label)
     return project
@@ -155,6 +163,63 @@ def test_flipped_bits_and_a_cut_footer_are_repaired(project: Project, spark: Spa
     assert done.done[0].step.cells == ((0, 6), (2, 4))
     assert contents(project) == before
     assert verify(project, "lost", spark).problems == ()
+
+
+def test_a_source_and_its_quarantine_come_back_from_the_files_that_were_read(project: Project, spark: SparkSession) -> None:
+    before = rows(project, project.graph("lost"), "orders__quarantine")
+    lose(project, "orders", (1, 0))
+    lose(project, "orders__quarantine", (1, 0))
+    assert mend(project, spark, "lost.orders").is_whole
+    assert rows(project, project.graph("lost"), "orders__quarantine") == before
+    assert verify(project, "lost", spark).problems == ()
+    lose(project, "orders", (0, 0))
+    file = project.settings.root / "landing" / "0.csv"
+    text = file.read_text()
+    file.write_text(text.replace("5", "6"))
+    found = mend(project, spark, "lost.orders")
+    file.write_text(text)
+    assert [each.error.code for each in found.failed] == ["FILE_CHANGED"]
+    assert mend(project, spark, "lost.orders").is_whole, "with the file back as it was"
+
+
+def test_a_run_that_meets_lost_inputs_repairs_them_and_goes_on(project: Project, spark: SparkSession) -> None:
+    lose(project, "visits", (1, 3), (0, 4))
+    local(log(project, "pages").metadata.path).unlink()
+    (manifest,) = log(project, "seen").revisions[1].manifests or ()
+    local(manifest.file.path).unlink()
+    outcomes = run_epoch(project, spark, "lost", "3")
+    assert {outcome.how for outcome in outcomes} == {"computed"}
+    assert verify(project, "lost", spark).problems == ()
+
+
+def test_spark_reads_rebuilt_manifests_after_any_epoch(project: Project, spark: SparkSession) -> None:
+    before = contents(project)
+    found = log(project, "seen")
+    local(found.metadata.path).unlink()
+    local(found.revisions[-1].manifest_list.path).unlink()
+    for at in (0, 1):
+        (manifest,) = found.revisions[at].manifests or ()
+        local(manifest.file.path).unlink()
+    mended = repair(project, lambda: pytest.fail("nothing is to be computed"), "lost.seen")
+    assert mended.is_whole, mended
+    assert contents(project) == before
+    for label in EPOCHS:
+        read = fl.read("lost.seen", as_of=label, session=spark, project=project)
+        assert sorted(map(tuple, read.collect())) == sorted(before[f"seen {label}"])
+    assert verify(project, "lost", spark).problems == ()
+
+
+def test_a_sidecar_that_no_ledger_knows_is_made_from_rows(project: Project, spark: SparkSession) -> None:
+    table = project.log("lost", "seen")
+    entry = list(table.entries())[1]
+    before = table.sidecar(entry)
+    local(entry.sidecar).unlink()
+    project.ledger.forget("lost")
+    assert mend(project, spark, "lost.seen").is_whole
+    after = table.sidecar(entry)
+    assert after.digests == before.digests
+    assert after.inputs.keys() == before.inputs.keys()
+    assert sorted(file.path for file in after.files or ()) == sorted(file.path for file in before.files or ())
 
 
 def test_what_its_contract_excludes_is_not_computed_again(project: Project, spark: SparkSession) -> None:

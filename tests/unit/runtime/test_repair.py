@@ -9,10 +9,10 @@ from typing import NoReturn
 import pytest
 
 from firnline.plan.verification import Holding
-from firnline.runtime import index
 from firnline.runtime.project import Project
 from firnline.runtime.repair import planned, repair
 from firnline.runtime.verify import verify
+from firnline.world import World, replaced
 from tests.project import firnline
 from tests.verifying import cut, data_file, local, taken
 from tests.web_logs import copies, publish
@@ -25,9 +25,7 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Project]:
 
 @pytest.fixture
 def project(healthy: Callable[[], Project]) -> Project:
-    made = healthy()
-    index.rebuild(made, made.graph("web"))
-    return made
+    return healthy()
 
 
 def no_session() -> NoReturn:
@@ -123,6 +121,33 @@ def test_a_lost_data_file_whose_manifest_is_lost_too_is_still_told(project: Proj
         repair(project, no_session)
     (after,) = planned(project).steps
     assert (after.what, after.cells) == ("rows", ((1, 1),))
+
+
+class Killed(BaseException):
+    """What a process that dies does not catch."""
+
+
+class Deadly(World):
+    """Dies at a point, once."""
+
+    def __init__(self, point: str) -> None:
+        super().__init__()
+        self.point: str | None = point
+
+    def reach(self, point: str) -> None:
+        if point == self.point:
+            self.point = None
+            raise Killed
+
+
+@pytest.mark.parametrize("point", ["repair.judged", "repair.described", "repair.committed"])
+def test_a_repair_that_dies_is_done_by_the_next(project: Project, point: str) -> None:
+    before = rows(project)
+    manifest(taken(project, "web", "seen"), 1).unlink()
+    with replaced(Deadly(point)), pytest.raises(Killed):
+        repair(project, no_session)
+    assert repair(project, no_session).is_whole
+    assert rows(project) == before
 
 
 def test_the_command_shows_the_plan_repairs_and_ends_with_nought(project: Project) -> None:
