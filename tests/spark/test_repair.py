@@ -13,6 +13,7 @@ from pyspark.sql.connect.session import SparkSession
 
 import firnline as fl
 from firnline.plan.verification import Holding
+from firnline.runtime.certificate import certify
 from firnline.runtime.project import Project
 from firnline.runtime.repair import Repaired, planned, repair
 from firnline.runtime.verify import verify
@@ -22,7 +23,10 @@ from tests.verifying import cut, data_file, flip, local, taken
 
 PIPELINE = """
     import firnline as fl
+    from pathlib import Path
     from pyspark.sql import functions as F
+
+    MARK = Path(__file__).with_name("mark")
 
     lost = fl.Pipeline("lost", schedule=1, start=0)
 
@@ -45,6 +49,10 @@ PIPELINE = """
     def seen(visits, pages):
         return visits.join(pages, "page").select("id", "page", "title", "seconds")
 
+    @lost.stage(keys=["page"])
+    def marked(pages):
+        return pages.withColumn("mark", F.lit(int(MARK.read_text())))
+
     @lost.stage(keys=["title"], parts=2)
     def spent(seen):
         return seen.groupBy("title").agg(F.sum("seconds").alias("total"), F.count("*").alias("times"))
@@ -60,6 +68,7 @@ EPOCHS = ("0", "1", "2")
 def ran(lake: tuple[Path, SparkSession], tmp_path_factory: pytest.TempPathFactory) -> Project:
     root = tmp_path_factory.mktemp("lost")
     project = make_project(root, f'work = "{lake[0]}"\nquarantine_fraction = 0.5\n', lost=PIPELINE)
+    (root / "include" / "pipelines" / "mark").write_text("1")
     (root / "landing").mkdir()
     for epoch in range(5):
         (root / "landing" / f"{epoch}.csv").write_text(f"id,amount\n{epoch},5\n{epoch + 10},7\n{epoch + 20},many\n")
@@ -228,6 +237,22 @@ def test_what_its_contract_excludes_is_not_computed_again(project: Project, spar
     assert not found.is_whole
     assert "on_loss='fail'" in found.refusals[0].what
     assert found.done == ()
+
+
+def test_a_replay_names_the_stage_the_columns_and_rows_that_differ(project: Project, spark: SparkSession) -> None:
+    mark = project.settings.root / "include" / "pipelines" / "mark"
+    assert all(each.difference is None for each in certify(project, spark, "lost", "1"))
+    mark.write_text("2")
+    found = certify(project, spark, "lost.marked")
+    mark.write_text("1")
+    assert [(each.stage, each.epoch) for each in found] == [("marked", label) for label in EPOCHS]
+    difference = found[1].difference
+    assert difference is not None
+    assert difference.columns == ("mark",)
+    assert difference.published == ({"page": 91, "title": "late", "mark": 1, "_diff": 1},)
+    assert difference.replayed == ({"page": 91, "title": "late", "mark": 2, "_diff": 1},)
+    assert verify(project, "lost").staged == 0
+    assert verify(project, "lost").problems == ()
 
 
 def test_other_code_is_refused_and_the_log_stays_as_it_is(project: Project, spark: SparkSession) -> None:
