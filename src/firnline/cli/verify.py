@@ -12,6 +12,7 @@ from firnline.cli.output import Json, console, print_json, print_table, quiet
 
 if TYPE_CHECKING:
     from firnline.plan.verification import Problem
+    from firnline.runtime.certificate import Replayed
     from firnline.runtime.project import Project
     from firnline.runtime.verify import Verified
 
@@ -62,21 +63,24 @@ def _certify(project: Project, collection: str | None, epoch: str | None, json: 
         print_json([asdict(each) for each in found])
     else:
         rows = [
-            (f"{each.pipeline}.{each.collection}", each.epoch, each.rows, f"{each.seconds:.1f}")
-            + (each.skipped or ("the same" if each.difference is None else f"differs in {', '.join(each.difference.columns)}"),)
-            for each in found
+            (f"{each.pipeline}.{each.collection}", each.epoch, each.rows, f"{each.seconds:.1f}", _outcome(each)) for each in found
         ]
         print_table("replayed", ("collection", "epoch", "rows", "seconds", "outcome"), rows)
         for each in found:
             if each.difference is not None:
-                console.print(
-                    f"{each.pipeline}.{each.stage} is not deterministic: {each.collection} at {each.epoch}", markup=False
-                )
+                where = f"{each.collection} at {each.epoch}"
+                console.print(f"{each.pipeline}.{each.stage} is not deterministic: {where}", markup=False)
                 for name in ("published", "replayed"):
                     for row in getattr(each.difference, name):
                         console.print(f"  only {name}: {row}", markup=False)
     if any(each.difference is not None for each in found):
         raise typer.Exit(1)
+
+
+def _outcome(each: Replayed) -> str:
+    if each.difference is not None:
+        return f"differs in {', '.join(each.difference.columns)}"
+    return f"skipped: {each.skipped}" if each.skipped else "the same"
 
 
 def _verified(project: Project, collection: str | None, deep: bool, json: bool) -> Verified:

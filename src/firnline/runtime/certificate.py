@@ -75,8 +75,8 @@ def certify(
     Args:
         project: The project.
         session: Where.
-        asked: ``PIPELINE`` with all of its stages, or ``PIPELINE.COLLECTION``; all stages by default. A source is replayed only if
-            it is asked for.
+        asked: ``PIPELINE`` with all of its stages, or ``PIPELINE.COLLECTION``; all stages by default. A source is replayed
+            only if it is asked for.
         epoch: One epoch; all that the logs keep by default.
         begun: Told the name and epoch of each before it is computed.
     """
