@@ -98,7 +98,9 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
             "Set this machine's clock right. If another machine's was ahead, a retry goes on once that moment is past.",
             retryable=True,
         ),
-        "LOG_UNREADABLE": Code("Check that the warehouse can be reached; bring a missing metadata file back from a copy."),
+        "LOG_UNREADABLE": Code("Check that the warehouse can be reached; 'firnline repair' makes a missing file again."),
+        "REPLAY_DIFFERS": Code("Put the code, or what it reads from outside, back to what it was then; or bring the files back."),
+        "NOT_REPAIRABLE": Code("Bring the lost files back from a copy of the warehouse."),
         "FOREIGN_SNAPSHOT": Code(
             "Only Firnline writes to a log: roll the table back to its last snapshot that has firnline.upper in its summary."
         ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -84,7 +86,7 @@ def test_the_sidecar_comes_back_as_it_was(log: Log) -> None:
     sidecar = attempt(0, 10, "a")
     log.publish(0, sidecar, None)
     (entry,) = log.entries()
-    assert log.sidecar(entry) == sidecar
+    assert log.sidecar(entry) == replace(sidecar, files=())
     assert (entry.rows, entry.weight, entry.fingerprint, entry.attempt) == (2, 0, Fingerprint("f" * 32, "p" * 32), "a")
 
 

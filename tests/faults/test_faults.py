@@ -29,12 +29,14 @@ from tests.spark.running import java_below, run_command, run_epoch
 OVERTAKEN = "publish.lost"
 """Nobody comes here who is the only one."""
 SWEPT = "sweep.committed"
+OF_AN_EPOCH = [point for point in POINTS if point != SWEPT and not point.startswith("repair.")]
+"""Repairs have tests of their own: tests/unit/runtime/test_repair.py."""
 TRIED_ALWAYS: Kind = "kill"
 _PATIENCE = 120
 
 
 def _cases() -> list[object]:
-    return [_case(point, kind) for point, (_, kinds) in POINTS.items() if point != SWEPT for kind in kinds]
+    return [_case(point, kind) for point in OF_AN_EPOCH for kind in POINTS[point][1]]
 
 
 def _case(*case: str) -> object:
@@ -100,7 +102,7 @@ def _maintaining(made: Project, name: str, fault: str, gate: Path) -> subprocess
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("point", [point for point in POINTS if point not in (OVERTAKEN, SWEPT)])
+@pytest.mark.parametrize("point", [point for point in OF_AN_EPOCH if point != OVERTAKEN])
 def test_a_driver_that_dies_with_its_spark(point: str, tmp_path: Path) -> None:
     made = make_project(tmp_path, (ROOT / FILE).read_text(), cold=PIPELINE.format(name="cold"))
     assert run_command(made, "cold", "1", **{VARIABLE: f"{point}=kill"}).returncode == -signal.SIGKILL

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from firnline.model.stored_file import StoredFile
 from firnline.tables.metadata import Metadata, Snapshot
+from firnline.tables.port import Exchange
 
 Row = tuple[Any, ...]
 Weighted = tuple[Row, int, int]
@@ -34,6 +36,10 @@ class MemoryTables:
         self.files: dict[str, bytes] = {}
         self.rows: dict[int, tuple[Weighted, ...]] = {}
         """What each snapshot added."""
+        self.made_of: dict[int, tuple[int, ...]] = {}
+        """The staged snapshots that each took over: each is one file, named by its number."""
+        self.gone: dict[int, frozenset[str]] = {}
+        """The files that each repair took out."""
 
     def table(self, pipeline: str, name: str) -> Metadata | None:
         self._step("read table")
@@ -62,14 +68,24 @@ class MemoryTables:
         return True
 
     def commit(self, table: Metadata, summary: Mapping[str, str], staged: Sequence[int] = ()) -> None:
+        self.exchange(table, summary, Exchange(staged=tuple(staged)))
+
+    def exchange(self, table: Metadata, summary: Mapping[str, str], change: Exchange) -> None:
         self._step("commit")
+        staged = change.staged
         present = self._unmoved(table)
         number = next(self._numbers)
         self.rows[number] = tuple(row for each in staged for row in self.rows[each])
+        self.made_of[number], self.gone[number] = staged, change.out
         kept = {each: snapshot for each, snapshot in present.snapshots.items() if each not in staged}
         kept[number] = Snapshot(number, present.current, number, dict(summary))
         self._put(replace(present, snapshots=kept, current=number))
         self._step("committed")
+
+    def data_files(self, table: Metadata, snapshot: int) -> tuple[StoredFile, ...]:
+        self._step("list files")
+        epochs = [epoch for _, epoch, _ in self.rows[snapshot]]
+        return (StoredFile(str(snapshot), 0, len(epochs), 0, min(epochs), max(epochs)),) if epochs else ()
 
     def drop(self, table: Metadata, staged: Sequence[int]) -> None:
         self._step("drop")
@@ -99,10 +115,13 @@ class MemoryTables:
         self._step("scan")
         state: dict[Row, int] = {}
         number = snapshot
+        gone: set[str] = set()
         while number is not None:
-            for row, epoch, weight in self.rows[number]:
-                if epoch < upper:
-                    state[row] = state.get(row, 0) + weight
+            for file in self.made_of[number]:
+                for row, epoch, weight in () if str(file) in gone else self.rows[file]:
+                    if epoch < upper:
+                        state[row] = state.get(row, 0) + weight
+            gone |= self.gone[number]
             number = table.snapshots[number].parent
         return {row: weight for row, weight in state.items() if weight}
 

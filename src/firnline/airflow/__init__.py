@@ -1,18 +1,18 @@
-"""Airflow says when; the log says what is already done. A DAG file needs ``pipeline_dag`` and nothing else from here."""
+"""Airflow says when; the log says what is already done. A DAG file needs ``pipeline_dag`` or ``repair_dag`` and nothing else."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from firnline.airflow.dag import pipeline_dag
+    from firnline.airflow.dag import pipeline_dag, repair_dag
 
-__all__ = ["pipeline_dag"]
+__all__ = ["pipeline_dag", "repair_dag"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "pipeline_dag":  # importing Airflow takes seconds, and the server and its client do without
-        from firnline.airflow.dag import pipeline_dag
+    if name in __all__:  # importing Airflow takes seconds, and the server and its client do without
+        from firnline.airflow import dag
 
-        return pipeline_dag
+        return getattr(dag, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,7 +14,7 @@ from typing import Any
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable
 
-from firnline.airflow.operator import AdvanceOperator, CompleteOperator
+from firnline.airflow.operator import AdvanceOperator, CompleteOperator, RepairOperator
 from firnline.errors import FirnlineError
 from firnline.model.epoch import Schedule, to_datetime
 from firnline.model.graph import Graph
@@ -28,6 +28,7 @@ RETRIES = {
 }
 """Only what may be gone soon is tried again: an input that is late, a lost race, a machine or an Airflow that was killed."""
 
+REPAIR = "firnline_repair"
 _INSTANT = timedelta(microseconds=1)
 
 
@@ -36,6 +37,26 @@ def pipeline_dag(name: str) -> DAG:
     file = sys._getframe(1).f_code.co_filename
     project = Project.load(Path(file).parent)
     dag = graph_dag(project.settings.root, project.graph(name))
+    dag.fileloc = file
+    return dag
+
+
+def repair_dag(schedule: str = "@daily") -> DAG:
+    """A DAG that compares all logs of the project that holds the calling file with storage, and repairs them."""
+    file = sys._getframe(1).f_code.co_filename
+    root = Project.load(Path(file).parent).settings.root
+    dag = DAG(
+        REPAIR,
+        schedule=schedule,
+        start_date=to_datetime(0),
+        catchup=False,
+        max_active_runs=1,
+        is_paused_upon_creation=True,
+        default_args={"owner": "firnline", **RETRIES},
+        description="Compares all logs with storage, and makes again what is lost.",
+        tags={"firnline"},
+    )
+    RepairOperator(task_id="repair", root=str(root), dag=dag)
     dag.fileloc = file
     return dag
 

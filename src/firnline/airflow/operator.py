@@ -1,4 +1,4 @@
-"""The two kinds of task. One for epoch e means: advance this collection through e. Run twice, late or at once, it harms nothing.
+"""The kinds of task. One for epoch e means: advance this collection through e. Run twice, late or at once, it harms nothing.
 
 Every refusal reaches the task's log with its code: a terminal one ends the task (no retry can help), a retryable one lets Airflow
 try again. A task that is ended from outside uses up no try.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -159,6 +160,59 @@ class CompleteOperator(BaseOperator):
         except FirnlineError as error:
             raise _told(self, subject, str(error), error.retryable) from None
         self.log.info("complete: all collections of %s hold %s", self.pipeline, label)
+
+
+class RepairOperator(BaseOperator):
+    """Compare all logs of a project with storage, and make again what is lost; Spark runs only if rows are to be computed.
+
+    Args:
+        root: The project's folder.
+        kwargs: What every operator takes.
+    """
+
+    def __init__(self, *, root: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.root = root
+        self._process: subprocess.Popen[str] | None = None
+
+    def execute(self, context: Any) -> str:
+        """Do it; the outcome is "whole" or "repaired"."""
+        from firnline.runtime.project import Project
+        from firnline.runtime.repair import planned
+
+        hush()
+        project = Project.load(Path(self.root))
+        try:
+            plan = planned(project)
+        except FirnlineError as error:
+            raise _told(self, "", str(error), error.retryable) from None
+        for refusal in plan.refusals:
+            self.log.error("%s.%s stays as it is: %s", refusal.pipeline, refusal.collection, refusal.what)
+        if not plan.steps and not plan.refusals:
+            self.log.info("all logs are whole")
+            return "whole"
+        return self._repaired(project.settings)
+
+    def _repaired(self, settings: Settings) -> str:
+        """The command in a process of its own, which may start a driver."""
+        command = [sys.executable, "-c", "from firnline.cli import main; main()", "repair"]
+        environment = {**os.environ, **driver_environment(settings, settings.spark_master)}
+        self._process = subprocess.Popen(
+            command, cwd=self.root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self.log.info(line.rstrip())
+        if self._process.wait():
+            raise _told(self, "", "something is still damaged; the lines above say what and why", False)
+        return "repaired"
+
+    def on_kill(self) -> None:
+        """End the command and the driver below it; the next run goes on from the logs."""
+        if self._process is not None and self._process.poll() is None:
+            for pid in (*family(self._process.pid), self._process.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
 
 def epoch_of(graph: Graph, context: Any) -> Epoch:

@@ -46,6 +46,7 @@ from firnline.cli import (  # noqa: E402, F401
     lineage,
     maintain,
     plan,
+    repair,
     run,
     show,
     status,

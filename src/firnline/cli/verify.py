@@ -12,6 +12,7 @@ from firnline.cli.output import Json, console, print_json, print_table, quiet
 
 if TYPE_CHECKING:
     from firnline.plan.verification import Problem
+    from firnline.runtime.certificate import Replayed
     from firnline.runtime.project import Project
     from firnline.runtime.verify import Verified
 
@@ -24,12 +25,21 @@ def verify(
         str | None, typer.Argument(help="PIPELINE, or PIPELINE.COLLECTION; all of the project's logs by default.")
     ] = None,
     deep: Annotated[bool, typer.Option("--deep", help="Add up the digests of all rows anew, on Spark.")] = False,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Compute published epochs of stages once more, and compare: are they deterministic?")
+    ] = False,
+    epoch: Annotated[str | None, typer.Option("--epoch", help="With --replay: one epoch only.")] = None,
     json: Json = False,
 ) -> None:
-    """Compare the logs with storage: missing, truncated and altered files. Needs no JVM without --deep."""
+    """Compare the logs with storage: missing, truncated and altered files. Needs no JVM without --deep and --replay."""
     from firnline.runtime.project import Project
 
+    if epoch is not None and not replay:
+        raise typer.BadParameter("is of use with --replay only", param_hint="--epoch")
     project = Project.load()
+    if replay:
+        _certify(project, collection, epoch, json)
+        return
     found = _verified(project, collection, deep, json)
     if json:
         print_json(_document(project, found))
@@ -37,6 +47,40 @@ def verify(
         _print(project, found, deep)
     if found.problems:
         raise typer.Exit(1)
+
+
+def _certify(project: Project, collection: str | None, epoch: str | None, json: bool) -> None:
+    from firnline.engine.session import opened
+    from firnline.runtime.certificate import certify
+
+    def begun(what: str) -> None:
+        if not json:
+            console.print(f"replaying {what}", markup=False)
+
+    with quiet(), opened(project.settings, "firnline verify --replay") as session:
+        found = certify(project, session, collection, epoch, begun)
+    if json:
+        print_json([asdict(each) for each in found])
+    else:
+        rows = [
+            (f"{each.pipeline}.{each.collection}", each.epoch, each.rows, f"{each.seconds:.1f}", _outcome(each)) for each in found
+        ]
+        print_table("replayed", ("collection", "epoch", "rows", "seconds", "outcome"), rows)
+        for each in found:
+            if each.difference is not None:
+                where = f"{each.collection} at {each.epoch}"
+                console.print(f"{each.pipeline}.{each.stage} is not deterministic: {where}", markup=False)
+                for name in ("published", "replayed"):
+                    for row in getattr(each.difference, name):
+                        console.print(f"  only {name}: {row}", markup=False)
+    if any(each.difference is not None for each in found):
+        raise typer.Exit(1)
+
+
+def _outcome(each: Replayed) -> str:
+    if each.difference is not None:
+        return f"differs in {', '.join(each.difference.columns)}"
+    return f"skipped: {each.skipped}" if each.skipped else "the same"
 
 
 def _verified(project: Project, collection: str | None, deep: bool, json: bool) -> Verified:

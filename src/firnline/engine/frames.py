@@ -20,7 +20,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from firnline.engine.session import CATALOG
 from firnline.incremental.relation import consolidated
-from firnline.model.names import DIFF, EPOCH, quoted
+from firnline.model.names import DIFF, EPOCH, PART, quoted
 
 
 class _Given(LogicalPlan):
@@ -93,9 +93,13 @@ def deltas(session: SparkSession, table: str, snapshot: int, upto: int) -> DataF
     return session.read.option("versionAsOf", snapshot).table(table).where(F.col(EPOCH) < upto)
 
 
-def weighted_state(session: SparkSession, table: str, snapshot: int, upto: int, columns: Sequence[str]) -> DataFrame:
-    """The consolidated rows with their weights."""
-    rows = deltas(session, table, snapshot, upto).select(*(F.col(quoted(name)) for name in (*columns, DIFF)))
+def weighted_state(
+    session: SparkSession, table: str, snapshot: int, upto: int, columns: Sequence[str], parts: Sequence[int] | None = None
+) -> DataFrame:
+    """The consolidated rows with their weights, of some parts or all."""
+    found = deltas(session, table, snapshot, upto)
+    found = found if parts is None else found.where(F.col(PART).isin(*parts))
+    rows = found.select(*(F.col(quoted(name)) for name in (*columns, DIFF)))
     return frame_of(session, consolidated(relation_of(rows), columns))
 
 

@@ -10,9 +10,9 @@ from pyspark.sql.connect.proto import Expression, Relation
 from firnline.engine.frames import table_name
 from firnline.engine.staging import FEW
 from firnline.incremental.derivation import Moment, Rows
-from firnline.incremental.relation import alias, call, column, filtered, in_one, integer, named, project, union
+from firnline.incremental.relation import alias, call, column, filtered, in_one, integer, named, project, small_integer, union
 from firnline.model.epoch import Epoch
-from firnline.model.names import DIFF, EPOCH, EPOCH_TIME
+from firnline.model.names import DIFF, EPOCH, EPOCH_TIME, PART
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ class Leaf:
         is_insert_only: Whether no row was ever removed, up to the epoch's end.
         is_delta_positive: Whether the epoch removes no row.
         is_keyed: Whether a row is there once at most.
+        parts: The parts that are read; None for all.
     """
 
     old: int | None
@@ -38,6 +39,7 @@ class Leaf:
     is_insert_only: bool
     is_delta_positive: bool
     is_keyed: bool
+    parts: tuple[int, ...] | None = None
 
 
 class LogLeaves:
@@ -53,7 +55,7 @@ class LogLeaves:
         leaf = self._leaves[collection]
         if not leaf.changes or leaf.new is None:
             return None
-        rows = self._changes(table_name(self._pipeline, collection), leaf)
+        rows = _of_parts(self._changes(table_name(self._pipeline, collection), leaf), leaf)
         rows = in_one(rows) if leaf.changes <= FEW else rows
         is_positive = leaf.is_delta_positive
         return Rows(project(rows, map(column, (*names, DIFF))), is_positive, is_positive and leaf.is_keyed)
@@ -76,7 +78,7 @@ class LogLeaves:
             (leaf.old, leaf.old_ends, self._epoch.lower) if moment == "old" else (leaf.new, leaf.new_ends, self._epoch.upper)
         )
         table = table_name(self._pipeline, collection)
-        rows = named(table, {} if snapshot is None else {"versionAsOf": str(snapshot)})
+        rows = _of_parts(named(table, {} if snapshot is None else {"versionAsOf": str(snapshot)}), leaf)
         if snapshot is None or ends > upto:
             rows = filtered(rows, call("<", column(EPOCH), integer(upto)))
         is_positive = leaf.is_insert_only
@@ -91,3 +93,7 @@ class LogLeaves:
         else:
             time.literal.long = point
         return project(one, [alias(time, "time"), alias(integer(weight), DIFF)])
+
+
+def _of_parts(rows: Relation, leaf: Leaf) -> Relation:
+    return rows if leaf.parts is None else filtered(rows, call("in", column(PART), *map(small_integer, leaf.parts)))

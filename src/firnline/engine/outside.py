@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +33,24 @@ class Determinants(Protocol):
 
     def forget(self, name: str) -> None:
         """Let the next attempt log a value of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a published epoch took, for a replay: it logs nothing and forgets nothing."""
+
+    values: Mapping[str, Any]
+
+    def find(self, name: str, default: Any = None) -> Any:
+        """The value of a name, or the default if none was taken."""
+        return self.values.get(name, default)
+
+    def log(self, name: str, value: Any) -> Any:
+        """The value itself."""
+        return value
+
+    def forget(self, name: str) -> None:
+        """Nothing: it stands."""
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from operator import and_
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import DataType, StructType
@@ -63,6 +63,18 @@ def stage(session: SparkSession, rows: DataFrame, table: str, attempt: str, lowe
             writer.append()
         finally:
             session.conf.unset(_WAP)
+
+
+def narrowed(rows: DataFrame, parts: Sequence[int]) -> tuple[DataFrame, Observation]:
+    """The rows of some parts; once they are written, the observation says how many there were of all parts."""
+    seen = Observation()
+    return rows.observe(seen, F.sum(F.abs(DIFF)).alias("rows")).where(F.col(PART).isin(*parts)), seen
+
+
+def staged_rows(session: SparkSession, table: str, snapshot: int, parent: int) -> DataFrame:
+    """The rows that a staged snapshot brought, without any of what it stands on."""
+    options = {"start-snapshot-id": str(parent), "end-snapshot-id": str(snapshot)}
+    return session.read.options(**options).table(table)
 
 
 def digests(rows: DataFrame, columns: Sequence[Column]) -> dict[tuple[int, int], Digest]:

@@ -14,6 +14,7 @@ from firnline.model.check import Check, checks_of
 Function = Callable[..., Any]
 Kind = Literal["source", "stage"]
 Refresh = Literal["auto", "incremental", "full"]
+OnLoss = Literal["replay", "fail"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,10 @@ class Collection:
     """The text of a stage that is written in SQL."""
     checks: tuple[Check, ...] = ()
     """What its rows have to meet before they are published."""
+    on_loss: OnLoss = "replay"
+    """What happens when its published rows are lost."""
+    nondeterministic: bool = False
+    """Whether a second run may give other rows, so that there is never one."""
 
 
 class Pipeline:
@@ -81,6 +86,8 @@ class Pipeline:
         parts: int = 1,
         refresh: Refresh = "auto",
         checks: Sequence[str | Check] = (),
+        on_loss: OnLoss = "replay",
+        nondeterministic: bool = False,
     ) -> Callable[[Function], Function]:
         """Declare a deterministic function of the collections that its parameters name.
 
@@ -91,8 +98,11 @@ class Pipeline:
             refresh: How a change is computed: ``"incremental"`` from the changes of the inputs, or refused; ``"full"`` from the
                 whole state, as the difference to the log; ``"auto"`` incrementally where there is a rule, else in full.
             checks: As for ``source``.
+            on_loss: What ``firnline repair`` does about lost rows: ``"replay"`` computes them again, the same or it is an error;
+                ``"fail"`` stops and tells.
+            nondeterministic: Whether a second run may give other rows. A published epoch of such a stage is never run again.
         """
-        return self._recording("stage", keys, partition_by, parts, refresh, checks)
+        return self._recording("stage", keys, partition_by, parts, refresh, checks, None, on_loss, nondeterministic)
 
     def sql(
         self,
@@ -103,6 +113,8 @@ class Pipeline:
         parts: int = 1,
         refresh: Refresh = "auto",
         checks: Sequence[str | Check] = (),
+        on_loss: OnLoss = "replay",
+        nondeterministic: bool = False,
     ) -> Callable[[Function], Function]:
         """Declare a stage in SQL: the function's name and parameters name the stage and its inputs, and it has no body.
 
@@ -113,8 +125,10 @@ class Pipeline:
             parts: How many parts, a power of two.
             refresh: As for ``stage``.
             checks: As for ``source``.
+            on_loss: As for ``stage``.
+            nondeterministic: As for ``stage``.
         """
-        return self._recording("stage", keys, partition_by, parts, refresh, checks, query)
+        return self._recording("stage", keys, partition_by, parts, refresh, checks, query, on_loss, nondeterministic)
 
     def _recording(
         self,
@@ -125,6 +139,8 @@ class Pipeline:
         refresh: Refresh,
         checks: Sequence[str | Check],
         query: str | None = None,
+        on_loss: OnLoss = "replay",
+        nondeterministic: bool = False,
     ) -> Callable[[Function], Function]:
         def record(function: Function) -> Function:
             code = function.__code__
@@ -140,6 +156,8 @@ class Pipeline:
                 where=Location(code.co_filename, code.co_firstlineno),
                 query=query,
                 checks=checks_of(checks),
+                on_loss=on_loss,
+                nondeterministic=nondeterministic,
             )
             self.declared.append((collection, function))
             if keys is None:

@@ -14,7 +14,7 @@ from typing import Any, cast, get_args
 
 from firnline.errors import FirnlineError, GraphError, Location
 from firnline.model.check import Check, On
-from firnline.model.declaration import Collection, Pipeline, Refresh
+from firnline.model.declaration import Collection, OnLoss, Pipeline, Refresh
 from firnline.model.epoch import Schedule
 from firnline.model.names import check_name, is_reserved
 
@@ -106,6 +106,8 @@ def _collection_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
             yield FirnlineError("BAD_OPTION", f"{name!r} has parts={collection.parts!r}, not a power of two", where)
         if collection.refresh not in get_args(Refresh):
             yield FirnlineError("BAD_OPTION", f"{name!r} has refresh={collection.refresh!r}", where)
+        if collection.on_loss not in get_args(OnLoss):
+            yield FirnlineError("BAD_OPTION", f"{name!r} has on_loss={collection.on_loss!r}", where)
         for parameter in collection.inputs:
             if parameter not in names:
                 yield FirnlineError("UNKNOWN_INPUT", f"{name!r} asks for {parameter!r}, which nothing writes", where)

@@ -1,8 +1,9 @@
 """What is wrong with a log, given what its metadata says and what storage holds.
 
-A log is well if every file that a published snapshot names is there, whole, and says what its referrer says of it; if each
-sidecar agrees with its summary; if the snapshots follow one another without a hole or a double; and if the frontier does not
-lie beyond a log. Everything else is a problem, which names the (epoch, part) that it touches. Facts in, problems out.
+A log is well if every file that a published snapshot names is there, whole, and says what its referrer says of it, where what
+only snapshots before the newest repair name is nobody's loss; if each sidecar agrees with its summary; if the snapshots follow
+one another without a hole or a double; and if the frontier does not lie beyond a log. Everything else is a problem, which names
+the (epoch, part) that it touches. Facts in, problems out.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Literal
 from firnline.model.description import Description
 from firnline.model.digest import Digest
 from firnline.model.fingerprint import Fingerprint
+from firnline.model.stored_file import StoredFile
 from firnline.plan.frontier import Frontier
 
 Kind = Literal["missing", "truncated", "altered", "unreadable", "inconsistent"]
@@ -75,6 +77,7 @@ class Account:
     fingerprint: Fingerprint
     rows: int
     weight: int
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,14 @@ class Revision:
     told: Account | None = None
     """What its sidecar says; None if that cannot be read."""
     digests: Mapping[Cell, Digest] = field(default_factory=dict)
+    is_repair: bool = False
+    """Whether it only exchanged files."""
+    files: tuple[StoredFile, ...] | None = None
+    """The data files it brought, by its sidecar; None if that does not tell."""
+    out: tuple[str, ...] = ()
+    """The data files that it took out."""
+    at: int = 0
+    """When it was committed, in milliseconds."""
 
     def cells(self) -> list[Cell]:
         """Where it changed something, as far as is known."""
@@ -118,6 +129,16 @@ class Holding:
     def published(self) -> list[Revision]:
         """The revisions of the main line."""
         return [revision for revision in self.revisions if not revision.is_staged]
+
+    def unsuperseded(self) -> list[Revision]:
+        """Those of the main line that somebody may still read through: the newest repair and what came after it."""
+        published = self.published()
+        repairs = [position for position, revision in enumerate(published) if revision.is_repair]
+        return published[repairs[-1] :] if repairs else published
+
+    def cells(self) -> list[Cell]:
+        """Where anything ever changed, as far as is known."""
+        return sorted({cell for revision in self.published() for cell in revision.cells()})
 
     def description(self) -> Description | None:
         """The head's, if it can be told."""
@@ -195,7 +216,7 @@ def digest_problems(log: Holding, found: Mapping[Cell, Digest], unread: Mapping[
         else:
             had, has = expected.get(cell, Digest()), found.get(cell, Digest())
             what = f"the rows are not those that were published: {_counted(had)} then, {_counted(has)} now, with another digest"
-        files = [data.file.path for _, data in _data(log) if _covers(data, cell)]
+        files = [data.file.path for _, data in data_of(log) if covers(data, cell)]
         file = files[0] if len(files) == 1 else None
         yield Problem(log.pipeline, log.collection, kind, what, file, (epoch,), (part,), about="data")
 
@@ -204,14 +225,15 @@ def _counted(digest: Digest) -> str:
     return f"{digest.rows} rows of weight {digest.weight}"
 
 
-def _data(log: Holding) -> Iterator[tuple[Revision, DataFile]]:
+def data_of(log: Holding) -> Iterator[tuple[Revision, DataFile]]:
+    """The data files that the head names, as far as its manifests can be read, each with whoever brought its manifest."""
     for revision in log.published():
         for manifest in revision.manifests or ():
             for data in manifest.data:
                 yield revision, data
 
 
-def _covers(data: DataFile, cell: Cell) -> bool:
+def covers(data: DataFile, cell: Cell) -> bool:
     """Whether a file may hold rows of an (epoch, part)."""
     epoch, part = cell
     in_bounds = data.first is None or data.last is None or data.first <= epoch <= data.last
@@ -234,7 +256,8 @@ def _fault(file: File) -> tuple[Kind, str] | None:
 
 
 def _of_revision(log: Holding, revision: Revision) -> Iterator[Problem]:
-    cells = revision.cells()
+    cells = log.cells() if revision.is_repair else revision.cells()
+    is_superseded = not revision.is_staged and revision not in log.unsuperseded()
 
     def problem(
         kind: Kind, what: str, file: str | None = None, *, touched: Sequence[Cell] = cells, about: About = "log"
@@ -245,31 +268,31 @@ def _of_revision(log: Holding, revision: Revision) -> Iterator[Problem]:
         parts = tuple(sorted({part for _, part in touched}))
         return Problem(log.pipeline, log.collection, kind, what, file, epochs, parts, revision.is_staged, about)
 
-    if (found := _fault(revision.manifest_list)) is not None:
+    if (found := _fault(revision.manifest_list)) is not None and not is_superseded:
         is_head = not revision.is_staged and revision is log.published()[-1]
         lost = "nothing of the log can be read" if is_head else "the log cannot be read as of this snapshot"
         yield problem(found[0], f"{found[1]}; without this manifest list {lost}", revision.manifest_list.path)
-    elif revision.manifests is None:
+    elif revision.manifests is None and not is_superseded:
         yield problem("unreadable", "no readable manifest list says which data files these are")
     for manifest in revision.manifests or ():
         if (found := _fault(manifest.file)) is not None:
             what = f"{found[1]}; without this manifest nobody knows the data files of the snapshot"
             yield problem(found[0], what, manifest.file.path)
         for data in manifest.data:
-            touched = [cell for cell in cells if _covers(data, cell)] or _bounds(data)
+            touched = [cell for cell in cells if covers(data, cell)] or _bounds(data)
             if (found := _fault(data.file)) is not None:
                 what = f"{found[1]}; {data.rows} stored rows are lost"
                 yield problem(found[0], what, data.file.path, touched=touched, about="data")
             elif data.found is not None and data.found != data.rows:
                 what = f"the file holds {data.found} rows, its manifest says {data.rows}"
                 yield problem("altered", what, data.file.path, touched=touched, about="data")
-            if revision.told is not None and not any(_covers(data, cell) for cell in cells):
+            if revision.told is not None and not any(covers(data, cell) for cell in cells):
                 what = "the manifest gives the file rows that the sidecar does not count"
                 yield problem("inconsistent", what, manifest.file.path, touched=touched, about="data")
-    if not revision.is_staged and not log.is_control:
+    if not revision.is_staged and not revision.is_repair and not log.is_control:
         for kind, what, file in _of_account(revision):
             yield problem(kind, what, file, about="sidecar")
-        for cell in _uncovered(revision):
+        for cell in uncovered(log, revision):
             yield problem("inconsistent", "the sidecar counts rows, but no data file holds them", touched=[cell], about="sidecar")
 
 
@@ -298,13 +321,17 @@ def _of_account(revision: Revision) -> Iterator[tuple[Kind, str, str | None]]:
             yield "inconsistent", what, revision.sidecar.path
 
 
-def _uncovered(revision: Revision) -> list[Cell]:
+def uncovered(log: Holding, revision: Revision) -> list[Cell]:
     """What the digests speak of while no data file may hold it; nothing is said where manifests cannot be read."""
-    manifests = revision.manifests
-    if manifests is None or not all(manifest.file.is_sound() for manifest in manifests):
+    published = log.published()
+    holders = [revision, *(each for each in published[published.index(revision) :] if each.is_repair)]
+    if any(each.manifests is None for each in holders):
+        return []
+    manifests = [manifest for each in holders for manifest in each.manifests or ()]
+    if not all(manifest.file.is_sound() for manifest in manifests):
         return []
     data = [each for manifest in manifests for each in manifest.data]
-    return [cell for cell in revision.cells() if not any(_covers(each, cell) for each in data)]
+    return [cell for cell in revision.cells() if not any(covers(each, cell) for each in data)]
 
 
 def _of_chain(log: Holding) -> Iterator[Problem]:

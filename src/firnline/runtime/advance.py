@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from firnline.runtime.attempt import Published
     from firnline.tables.log import Head
 
+_OF_FILES = ("STAGE_FAILED", "UNREADABLE_FILE", "MISSING_FILE", "LOG_UNREADABLE")
+"""What a lost file of a log shows as."""
 _logger = logging.getLogger(__name__)
 
 
@@ -77,7 +79,28 @@ def advance(project: Project, declared: Declared, session: SparkSession, name: s
     def compute(collection: Collection, generation: int, epoch: Epoch, attempt: str, inputs: Mapping[str, Head]) -> Published:
         return StageRun(project, declared, session, collection, epoch, attempt).publish(generation, inputs)
 
-    return advance_by(compute, project, declared.graph, name, target)
+    try:
+        yield from advance_by(compute, project, declared.graph, name, target)
+    except FirnlineError as error:
+        if error.code not in _OF_FILES or not _mended(project, declared.graph, session, name):
+            raise
+        yield from advance_by(compute, project, declared.graph, name, target)
+
+
+def _mended(project: Project, graph: Graph, session: SparkSession, name: str) -> bool:
+    """Repair what a collection is made from, and what it kept; whether there was something to repair and now there is not."""
+    from firnline.runtime.repair import repair
+
+    _logger.info("%s.%s may have met a lost file: its inputs are verified", graph.name, name)
+    found = repair(project, lambda: session, f"{graph.name}.{name}")
+    for done in found.done:
+        rows = f", {done.rows_recomputed} rows recomputed for {done.rows_lost} lost" if done.rows_lost else ""
+        _logger.warning("repaired %s.%s: %s of %s%s", graph.name, done.step.collection, done.step.how, done.step.what, rows)
+    for failed in found.failed:
+        _logger.error("not repaired: %s.%s: %s", graph.name, failed.collection, failed.error)
+    for refusal in found.refusals:
+        _logger.error("not repaired: %s.%s: %s", graph.name, refusal.collection, refusal.what)
+    return bool(found.done) and not found.failed
 
 
 def advance_by(compute: Compute, project: Project, graph: Graph, name: str, target: Epoch) -> Iterator[Outcome]:

@@ -25,6 +25,8 @@ class Staged:
     snapshot: int | None
     attempt: str
     digests: Digests
+    computed: int = 0
+    """How many rows a replay computed, those of parts that nobody asked for included."""
 
     @property
     def total(self) -> Digest:

@@ -29,12 +29,24 @@ from firnline.incremental.colocating import Placed, colocated
 from firnline.incremental.derivation import Derivation, Leaves
 from firnline.incremental.full import difference
 from firnline.incremental.placing import Stored, same_parts
-from firnline.incremental.relation import call, column, consolidated, filtered, integer, named, named_as, negated, project, union
+from firnline.incremental.relation import (
+    call,
+    column,
+    consolidated,
+    filtered,
+    integer,
+    named,
+    named_as,
+    negated,
+    project,
+    small_integer,
+    union,
+)
 from firnline.incremental.rules import RULES
 from firnline.incremental.uniqueness import is_unique
 from firnline.model.description import Verdict
 from firnline.model.fingerprint import Fingerprint
-from firnline.model.names import DIFF, EPOCH, is_reserved
+from firnline.model.names import DIFF, EPOCH, PART, is_reserved
 from firnline.runtime.attempt import Staged
 from firnline.runtime.evaluation import in_order
 from firnline.runtime.recursion import Iterations, Recursion
@@ -59,15 +71,44 @@ class Derived:
     destination: Destination
     frame: DataFrame
     inputs: Mapping[str, Input]
+    parts: tuple[int, ...] | None = None
+    """The only parts that are wanted, of what is made anew; None for all."""
 
     def staged(self, generation: int) -> Staged | Verdict:
         """The stage's rows, staged; nothing is staged if nothing changes."""
+        for step in self._arrangements:
+            self._keep(step)
+        return self._staged(generation)
+
+    def replayed(self, generation: int) -> Staged | Verdict:
+        """The rows of an epoch that the log holds, staged again; arrangements are read as they are."""
+        log = self.destination.log.collection
+        if log == self.run.collection.name:
+            uppers = [{entry.description.upper for entry in self._log_of(step).entries()} for step in self._arrangements]
+            return self._staged(generation) if all(self.run.epoch.upper in each for each in uppers) else self._whole(generation)
+        step = next((step for step in self._arrangements if step.name == log), None)
+        if step is None:
+            raise FirnlineError("REPLAY_DIFFERS", f"the plan of {self.run.collection.name!r} does not keep {log} any more")
+        return self._arranged(step, self.destination, generation)
+
+    @property
+    def _arrangements(self) -> tuple[Arrangement, ...]:
+        return () if self.plan.steps is None else self.plan.steps.arrangements
+
+    def _log_of(self, step: Arrangement) -> Log:
+        return self.run.project.log(self.run.declared.graph.name, step.name)
+
+    def _whole(self, generation: int) -> Staged | Verdict:
+        """From the whole state, as the user wrote it."""
         names = self.destination.names
+        delta = self._difference(relation_of(in_order(self.frame, names)), self.destination, names)
+        return self.destination.stage(delta, self.run.epoch, generation, self.run.attempt)
+
+    def _staged(self, generation: int) -> Staged | Verdict:
         if self.plan.steps is None:
-            rows = relation_of(in_order(self.frame, names))
-            delta = self._difference(rows, self.destination, names)
-            return self.destination.stage(delta, self.run.epoch, generation, self.run.attempt)
-        are_changes = [self._kept(step) for step in self.plan.steps.arrangements]
+            return self._whole(generation)
+        names = self.destination.names
+        are_changes = [_has_boundary(self._log_of(step), self.run.epoch.lower) for step in self._arrangements]
         is_continued = all(are_changes) and self._is_continued()
         if not is_continued and self.destination.head.snapshot is not None:
             _logger.info("%s is computed in full once: its plan or what it keeps is new", self.run.collection.name)
@@ -113,13 +154,11 @@ class Derived:
         made_by = self.destination.head.fingerprint
         return made_by is not None and self.fingerprint.is_same(made_by)
 
-    def _kept(self, step: Arrangement) -> bool:
-        """Advance an arrangement through the epoch; whether its rows of the epoch are a change and not the whole."""
-        log = self.run.project.log(self.run.declared.graph.name, step.name)
-        head = log.head()
+    def _keep(self, step: Arrangement) -> None:
+        """Advance an arrangement through the epoch."""
+        head = self._log_of(step).head()
         if head is None or head.description.upper < self.run.epoch.upper:
             self._advance(step)
-        return _has_boundary(log, self.run.epoch.lower)
 
     def _advance(self, step: Arrangement) -> None:
         began = time.monotonic()
@@ -129,14 +168,7 @@ class Derived:
         placement = Placement(keys, keys, self.run.collection.parts if keys else 1)
         destination = self.run.destination(step.name, schema, placement)
         generation = destination.head.description.generation
-        is_continued = destination.head.snapshot is not None and destination.head.description.upper == self.run.epoch.lower
-        suffix = step.name[-4:]
-        if isinstance(step.node, Iterate):
-            staged = self._recursed(step.node, destination, generation, is_continued, suffix)
-        else:
-            by_name = {column.name: column.id for column in step.columns}
-            ids = [by_name[name] for name in destination.names]
-            staged = self._computed(step.node, destination, ids, generation, is_continued, suffix)
+        staged = self._arranged(step, destination, generation)
         if isinstance(staged, Verdict):
             if staged is not Verdict.TAKEN:
                 raise FirnlineError("GENERATION_CHANGED", f"{step.name!r} moved while its epoch was computed")
@@ -146,6 +178,16 @@ class Derived:
         verdict = destination.publish(staged, self.run.epoch, generation, self.fingerprint, inputs, seconds)
         if verdict not in (Verdict.FREE, Verdict.TAKEN):
             raise FirnlineError("GENERATION_CHANGED", f"{step.name!r} moved while its epoch was computed")
+
+    def _arranged(self, step: Arrangement, destination: Destination, generation: int) -> Staged | Verdict:
+        """An arrangement's rows of the epoch, staged in its log."""
+        is_continued = destination.head.snapshot is not None and destination.head.description.upper == self.run.epoch.lower
+        suffix = step.name[-4:]
+        if isinstance(step.node, Iterate):
+            return self._recursed(step.node, destination, generation, is_continued, suffix)
+        by_name = {column.name: column.id for column in step.columns}
+        ids = [by_name[name] for name in destination.names]
+        return self._computed(step.node, destination, ids, generation, is_continued, suffix)
 
     def _computed(
         self,
@@ -160,7 +202,7 @@ class Derived:
     ) -> Staged | Verdict:
         """The rows of a node, from what changed or from all there is, staged in its log."""
         names = destination.names
-        leaves = self._leaves(node)
+        leaves = self._narrowed(self._leaves(node), node, dict(zip(names, ids, strict=True)), destination)
         is_small = is_continued and _changes(leaves) <= _MOST_BROADCAST
         node, is_colocated = (node, False) if is_small else colocated(node, self._placed(leaves))
         derivation = Derivation(self._logs(leaves), RULES, is_small=is_small, prefix=self._prefix(suffix))
@@ -191,7 +233,8 @@ class Derived:
 
         with Recursion(self.run.session, node, derivation, self._logs(leaves), self._prefix(suffix)) as recursion:
             if is_continued:
-                stored = Iterations(self.run.session, destination.table, destination.head.snapshot, names[:-1])
+                upto = self.run.epoch.lower
+                stored = Iterations(self.run.session, destination.table, destination.head.snapshot, upto, names[:-1])
                 change = recursion.change(stored.before, stored.last())
                 if change is None:
                     return Staged(None, self.run.attempt + suffix, {})
@@ -205,6 +248,8 @@ class Derived:
         """The weighted rows of a log before the epoch."""
         rows = named(destination.table, {} if (snapshot := destination.head.snapshot) is None else {"versionAsOf": str(snapshot)})
         before = filtered(rows, call("<", column(EPOCH), integer(self.run.epoch.lower)))
+        if self.parts is not None:
+            before = filtered(before, call("in", column(PART), *map(small_integer, self.parts)))
         return project(before, map(column, (*destination.names, DIFF)))
 
     def _logs(self, leaves: Mapping[str, Leaf]) -> LogLeaves:
@@ -219,8 +264,20 @@ class Derived:
         head = destination.head
         if head.snapshot is None:
             return difference(rows, None, names)
-        before = weighted_state(self.run.session, destination.table, head.snapshot, self.run.epoch.lower, names)
+        before = weighted_state(self.run.session, destination.table, head.snapshot, self.run.epoch.lower, names, self.parts)
         return difference(rows, relation_of(before), names)
+
+    def _narrowed(
+        self, leaves: Mapping[str, Leaf], node: Node, ids: Mapping[str, str], destination: Destination
+    ) -> Mapping[str, Leaf]:
+        """The logs that a node reads; of those that are cut as its own is, the wanted parts only."""
+        ours = self._log(destination.log.collection) if self.parts is not None else None
+        if ours is None:
+            return leaves
+        logs = {name: log for name in leaves if (log := self._log(name))}
+        same = same_parts(node, [ids[name] for name, _ in ours.placed.columns], ours.placed, logs, ())
+        same.add(destination.log.collection)
+        return {name: replace(leaf, parts=self.parts) if name in same else leaf for name, leaf in leaves.items()}
 
     def _leaves(self, node: Node) -> dict[str, Leaf]:
         inputs = {each.collection for each in walk(node) if isinstance(each, algebra.Input)}
@@ -265,7 +322,7 @@ def _has_boundary(log: Log, point: int) -> bool:
 
 
 def _around(log: Log, lower: int, upper: int, *, is_keyed: bool) -> Leaf:
-    """A log around an epoch, as its snapshots tell: the oldest ones that reach far enough."""
+    """A log around an epoch, as its snapshots tell: the oldest ones that reach far enough and whose files are there."""
     old: tuple[int | None, int] = (None, lower)
     new: tuple[int | None, int] = (None, upper)
     changes = weight = 0
@@ -273,11 +330,11 @@ def _around(log: Log, lower: int, upper: int, *, is_keyed: bool) -> Leaf:
     for entry in log.entries():  # newest first
         ends = entry.description.upper
         if ends >= upper:
-            new = (entry.snapshot, ends)
+            new = entry.through
         if ends > lower and entry.lower < upper:
             changes, weight = changes + entry.rows, weight + entry.weight
         if ends >= lower:
-            old = (entry.snapshot, ends)
+            old = entry.through
         if entry.lower < upper and entry.rows != entry.weight:
             is_insert_only = False
     return Leaf(old[0], new[0], old[1], new[1], changes, is_insert_only, changes == weight, is_keyed)

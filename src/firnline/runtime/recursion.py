@@ -30,6 +30,7 @@ from firnline.incremental.relation import (
     consolidated,
     filtered,
     grouped,
+    integer,
     named,
     named_as,
     negated,
@@ -37,7 +38,7 @@ from firnline.incremental.relation import (
     small_integer,
     union,
 )
-from firnline.model.names import DIFF
+from firnline.model.names import DIFF, EPOCH
 
 
 @dataclass
@@ -147,6 +148,7 @@ class Iterations:
     session: SparkSession
     table: str
     snapshot: int | None
+    upto: int
     columns: list[str]
 
     def before(self, iteration: int) -> Rows:
@@ -161,4 +163,5 @@ class Iterations:
         return int(most.collect()[0][0] or 0)
 
     def _rows(self) -> Relation:
-        return named(self.table, {"versionAsOf": str(self.snapshot)})
+        rows = named(self.table, {"versionAsOf": str(self.snapshot)})
+        return filtered(rows, call("<", column(EPOCH), integer(self.upto)))

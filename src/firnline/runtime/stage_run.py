@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
+from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
 from firnline.engine.frames import relation_of, state, table_name
+from firnline.engine.outside import Recorded
 from firnline.engine.reading import Malformed, SourceEpoch
 from firnline.errors import FirnlineError
 from firnline.incremental.relation import consolidated
@@ -26,7 +28,7 @@ from firnline.runtime.derived import Derived
 from firnline.runtime.evaluation import checked, in_order, told
 from firnline.runtime.project import Declared, Project
 from firnline.runtime.stage_plan import made_of, plan_of
-from firnline.runtime.writing import Destination, Placement
+from firnline.runtime.writing import Destination, Placement, Rewriting
 from firnline.tables.log import Head
 from firnline.tables.sidecar import Input
 
@@ -56,6 +58,45 @@ class StageRun:
                 raise
             finally:
                 given.close()
+
+    def replay(self, name: str, parts: tuple[int, ...]) -> Staged:
+        """Make parts of a published epoch anew, staged and not published: of the collection, or of what it keeps beside it."""
+        graph = self.declared.graph
+        destination = Rewriting.at(self.session, self.project.log(graph.name, name), self.epoch, parts)
+        given = SourceEpoch.of(self.session, self.project.settings, graph.schedule, self.epoch, self._recorded())
+        with told(self.collection, given.label, self.project.settings):
+            try:
+                again = self._replayed(given, destination)
+            finally:
+                given.close()
+        assert isinstance(again, Staged), "what is staged again races nobody"
+        return again
+
+    def _replayed(self, given: SourceEpoch, destination: Rewriting) -> Staged | Verdict:
+        generation = destination.head.description.generation
+        if self.collection.kind == "stage":
+            heads = {name: self.project.log(self.declared.graph.name, name).head() for name in self.collection.inputs}
+            frames = {name: self._input(name, head) for name, head in heads.items() if head is not None}
+            made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
+            plan = plan_of(self.session, self.collection, frames, made, self.declared.graph)
+            if destination.log.collection == self.collection.name:
+                destination.check(made.frame.schema)
+            return Derived(self, plan, destination, made.frame, {}, destination.parts).replayed(generation)
+        frame = checked(self._function(given), self.collection)
+        names = destination.names
+        if destination.log.collection == self.collection.name:
+            destination.check(_columns(frame))
+            return destination.stage(relation_of(in_order(frame, [*names, DIFF])), self.epoch, generation, self.attempt)
+        malformed = given.malformed()
+        if malformed is None:
+            raise FirnlineError("REPLAY_DIFFERS", "no record is malformed any more")
+        return destination.stage(_weighted(malformed, names), self.epoch, generation, self.attempt)
+
+    def _recorded(self) -> Recorded:
+        """What the epoch took from the outside, as its publish wrote it down."""
+        log = self.project.log(self.declared.graph.name, self.collection.name)
+        entries = [entry for entry in log.entries(self.epoch.lower) if entry.lower <= self.epoch.lower]
+        return Recorded(log.sidecar(entries[0]).determinants if entries and self.collection.kind == "source" else {})
 
     def _published(self, given: SourceEpoch, generation: int, inputs: Mapping[str, Head], began: float) -> Published:
         if self.collection.kind == "stage":
@@ -113,7 +154,7 @@ class StageRun:
         return self.declared.functions[self.collection.name]
 
     def _into(self, frame: DataFrame) -> Destination:
-        columns = StructType([field for field in frame.schema.fields if field.name != DIFF])
+        columns = _columns(frame)
         placement = Placement(self.collection.keys, self.collection.partition_by, self.collection.parts, is_keyed=True)
         return self.destination(self.collection.name, columns, placement)
 
@@ -148,8 +189,7 @@ class StageRun:
         head = destination.head.description
         if head.upper >= self.epoch.upper:
             return
-        rows = malformed.records.selectExpr("*", f"1L AS {DIFF}")
-        delta = consolidated(relation_of(rows), destination.names)
+        delta = _weighted(malformed, destination.names)
         staged = destination.stage(delta, self.epoch, head.generation, f"{self.attempt}q")
         if isinstance(staged, Staged):
             seconds = time.monotonic() - began
@@ -164,3 +204,13 @@ class StageRun:
     def fingerprint(self) -> Fingerprint:
         """The fingerprint of the collection's code."""
         return Fingerprint(self.declared.graph.fingerprints[self.collection.name])
+
+
+def _columns(frame: DataFrame) -> StructType:
+    """The user's columns of what a function returned."""
+    return StructType([field for field in frame.schema.fields if field.name != DIFF])
+
+
+def _weighted(malformed: Malformed, names: list[str]) -> Relation:
+    """Malformed records as a delta."""
+    return consolidated(relation_of(malformed.records.selectExpr("*", f"1L AS {DIFF}")), names)

@@ -25,6 +25,16 @@ Begun = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
+class Examined:
+    """Logs as they were found, and all that is wrong with them."""
+
+    logs: tuple[Holding, ...]
+    problems: tuple[Problem, ...]
+    not_added: tuple[str, ...]
+    """Collections whose digests could not be added up, since their manifests or metadata are damaged."""
+
+
+@dataclass(frozen=True, slots=True)
 class Verified:
     """What was looked at, and what was found."""
 
@@ -57,6 +67,25 @@ def verify(
         begun: What to tell how far it is.
     """
     began = time.monotonic()
+    found = examine(project, asked, session, begun)
+    return Verified(
+        len(found.logs),
+        sum(log.files for log in found.logs),
+        sum(log.bytes for log in found.logs),
+        time.monotonic() - began,
+        tuple(problem for problem in found.problems if not problem.is_staged),
+        sum(revision.is_staged for log in found.logs for revision in log.revisions),
+        tuple(problem for problem in found.problems if problem.is_staged),
+        sum(log.unreferenced for log in found.logs),
+        sum(log.unreferenced_bytes for log in found.logs),
+        found.not_added,
+    )
+
+
+def examine(
+    project: Project, asked: str | None = None, session: SparkSession | None = None, begun: Begun = lambda *_: None
+) -> Examined:
+    """Look at logs; as for ``verify``."""
     targets = _targets(project, asked)
     frontiers = {pipeline: _frontier(project, pipeline) for pipeline in dict.fromkeys(name for name, _ in targets)}
     logs: list[Holding] = []
@@ -64,7 +93,7 @@ def verify(
     not_added = []
     for pipeline, name in targets:
         begun(f"{pipeline}.{name}", len(logs), len(targets))
-        log = _taken(project, pipeline, name)
+        log = taken(project, pipeline, name)
         logs.append(log)
         found = problems_of(log)
         if session is not None and not log.is_control:
@@ -77,18 +106,7 @@ def verify(
         readable = {log.collection: log.description() for log in logs if log.pipeline == pipeline and log.metadata.is_sound()}
         beyond = frontier_problems(pipeline, frontier, readable, project.catalog.names(pipeline))
         problems += [problem for problem in beyond if asked in (None, pipeline, f"{pipeline}.{problem.collection}")]
-    return Verified(
-        len(logs),
-        sum(log.files for log in logs),
-        sum(log.bytes for log in logs),
-        time.monotonic() - began,
-        tuple(problem for problem in problems if not problem.is_staged),
-        sum(revision.is_staged for log in logs for revision in log.revisions),
-        tuple(problem for problem in problems if problem.is_staged),
-        sum(log.unreferenced for log in logs),
-        sum(log.unreferenced_bytes for log in logs),
-        tuple(not_added),
-    )
+    return Examined(tuple(logs), tuple(problems), tuple(not_added))
 
 
 def labels(project: Project, pipelines: Iterable[str]) -> dict[str, Callable[[int], str]]:
@@ -128,7 +146,8 @@ def _frontier(project: Project, pipeline: str) -> Frontier | None:
     return None
 
 
-def _taken(project: Project, pipeline: str, name: str) -> Holding:
+def taken(project: Project, pipeline: str, name: str) -> Holding:
+    """What storage holds of a log now."""
     from firnline.tables.inventory import inventory
 
     return inventory(project.catalog, pipeline, name)

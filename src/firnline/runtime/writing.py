@@ -15,22 +15,23 @@ from typing import Any
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from firnline.engine import staging
 from firnline.engine.frames import frame_of, table_name
 from firnline.engine.staging import Column
 from firnline.errors import FirnlineError, Location
-from firnline.model.description import Verdict
+from firnline.model.description import Description, Verdict
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import BOOKKEEPING
 from firnline.runtime.attempt import Digests, Staged, approved, staged
 from firnline.runtime.evaluation import difference_of
-from firnline.tables.log import Head, Log, head_of
+from firnline.tables.log import START, Head, Log, head_of
 from firnline.tables.metadata import Metadata
 from firnline.tables.sidecar import Input, Sidecar
+from firnline.world import world
 
 PARTITION_BY = "firnline.partition-by"
 PARTS = "firnline.parts"
@@ -153,6 +154,54 @@ class Destination:
         name = self.log.collection
         sidecar = Sidecar(name, lower, epoch.upper, made.attempt, fingerprint, inputs, made.digests, seconds, determinants)
         return self.log.publish(generation, sidecar, made.snapshot)
+
+
+@dataclass(frozen=True)
+class Rewriting(Destination):
+    """A log as it was before one of its epochs, for the rows of some of its parts to be made anew."""
+
+    parts: tuple[int, ...] = ()
+
+    @classmethod
+    def at(cls, session: SparkSession, log: Log, epoch: Epoch, parts: tuple[int, ...]) -> Rewriting:
+        """The log of an epoch that it holds: read through its newest snapshot, as far as it reached then."""
+        table = log.load()
+        assert table is not None, "whoever repairs a log has looked at it"
+        name = table_name(log.pipeline, log.collection)
+        columns = tuple(staging.columns_of(_stored(session, name, tuple(table.types.items())), table.columns))
+        newest = head_of(table)
+        before = next((entry for entry in log.entries() if entry.description.upper <= epoch.lower), None)
+        start = Description(newest.description.generation, newest.description.since, int(table.properties[START]))
+        head = Head(start, None, None) if before is None else Head(before.description, newest.snapshot, before.fingerprint)
+        return cls(session, log, name, head, columns, Placement.of(table), parts)
+
+    def check(self, found: StructType) -> None:
+        """Refuse rows of other columns than the log's."""
+        complaint = difference_of(found, StructType([StructField(each.name, each.kind) for each in self.columns]))
+        if complaint:
+            raise FirnlineError("REPLAY_DIFFERS", complaint)
+
+    def stage(
+        self, delta: Relation, epoch: Epoch, generation: int, attempt: str, *, is_proven: bool = False, is_few: bool = False
+    ) -> Staged | Verdict:
+        """Write the rows of the parts beside the main line; their digests are all the audit there is."""
+        placement = self.placement
+        every = staging.placed(frame_of(self.session, delta), self.columns, placement.partition_by, placement.parts, epoch.lower)
+        rows, seen = staging.narrowed(every, self.parts)
+        try:
+            staging.stage(self.session, rows, self.table, attempt, epoch.lower)
+            world().reach("stage.written")
+            snapshot = self.log.staged(attempt)
+            table = self.log.load()
+            assert table is not None
+            parent = table.snapshots[snapshot].parent
+            assert parent is not None, "a log that lost something holds something"
+            stored = staging.staged_rows(self.session, self.table, snapshot, parent)
+            digests = staging.digests(stored, self.columns)
+        except BaseException:
+            self.log.discard(attempt)
+            raise
+        return Staged(snapshot, attempt, digests, int(seen.get["rows"] or 0))
 
 
 @lru_cache

@@ -22,9 +22,11 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from firnline.errors import FirnlineError
-from firnline.model.names import PART
+from firnline.model.names import EPOCH, PART
+from firnline.model.stored_file import StoredFile
 from firnline.tables.database import Database, reachable
 from firnline.tables.metadata import Metadata
+from firnline.tables.port import Exchange
 from firnline.tables.storage import answering
 
 if TYPE_CHECKING:
@@ -112,6 +114,19 @@ class Catalog:
         )
         return done == 1
 
+    def point(self, pipeline: str, name: str, lost: str, version: str) -> bool:
+        """Let a table's metadata be another file, if it is still the one that was lost; whether it was."""
+        change = "SET metadata_location = :version, previous_metadata_location = NULL"
+        ours = _OURS.removeprefix(f"FROM {_TABLES} ")
+        done = self._database.change(
+            f"UPDATE {_TABLES} {change} {ours} AND table_name = :name AND metadata_location = :lost",
+            space=pipeline,
+            name=name,
+            lost=lost,
+            version=version,
+        )
+        return done == 1
+
     def commit(self, table: Metadata, summary: Mapping[str, str], staged: Sequence[int] = ()) -> None:
         """Append the files of staged snapshots, and drop these, in one transaction that knows no retry."""
         from pyiceberg.table.update.snapshot import ExpireSnapshots
@@ -148,6 +163,26 @@ class Catalog:
                 for file in files:
                     loaded.io.delete(file.file_path)
                 raise
+
+    def exchange(self, table: Metadata, summary: Mapping[str, str], change: Exchange) -> None:
+        """Put a snapshot that names other data files onto the head, in one transaction that knows no retry."""
+        from pyiceberg.table.update.snapshot import ExpireSnapshots
+
+        from firnline.tables.exchanging import exchanging
+
+        loaded = self._loaded(table)
+        _check_clock(table)
+        with reachable(), answering(self.warehouse), loaded.transaction() as transaction:
+            coming = [file for snapshot in change.staged for file in _files(loaded, snapshot)]
+            exchanging(transaction, summary, change, coming).commit()
+            if change.staged:
+                ExpireSnapshots(transaction).by_ids(list(change.staged)).commit()
+
+    def data_files(self, table: Metadata, snapshot: int) -> tuple[StoredFile, ...]:
+        """The data files that a snapshot brought."""
+        with reachable(), answering(self.warehouse):
+            loaded = self.iceberg(table.pipeline, table.name)
+            return tuple(_stored(file, table.columns[EPOCH]) for file in _files(loaded, snapshot))
 
     def drop(self, table: Metadata, staged: Sequence[int]) -> None:
         """Drop staged snapshots, leaving the main line as it is, in one transaction that knows no retry."""
@@ -292,3 +327,8 @@ def _files(table: Table, snapshot_id: int) -> Iterator[DataFile]:
         if manifest.added_snapshot_id == snapshot_id:
             for entry in manifest.fetch_manifest_entry(table.io):
                 yield entry.data_file
+
+
+def _stored(file: DataFile, epoch: int) -> StoredFile:
+    first, last = (int.from_bytes(bounds[epoch], "little", signed=True) for bounds in (file.lower_bounds, file.upper_bounds))
+    return StoredFile(file.file_path, file.partition[0], file.record_count, file.file_size_in_bytes, first, last)

@@ -9,8 +9,9 @@ import json
 
 from firnline.plan.frontier import Frontier, is_progress
 from firnline.tables.commit import until_known
+from firnline.tables.log import KIND, REPAIR
 from firnline.tables.metadata import Metadata
-from firnline.tables.port import Tables
+from firnline.tables.port import Exchange, Tables
 from firnline.world import world
 
 TABLE = "_frontier"
@@ -44,6 +45,17 @@ class Control:
             return frontier
 
         return until_known(f"the frontier of {self.pipeline}", attempt_once)
+
+    def exchange(self, change: Exchange) -> None:
+        """Put the same frontier onto the head with a manifest list that can be read."""
+
+        def attempt_once() -> None:
+            table = self._table()
+            assert table.head is not None, "a list that is lost was once a snapshot's"
+            self._catalog.exchange(table, {KIND: REPAIR, FRONTIER: table.head.summary[FRONTIER]}, change)
+            world().reach("repair.committed")
+
+        until_known(f"the frontier of {self.pipeline}", attempt_once)
 
     def _table(self) -> Metadata:
         return self._catalog.table(self.pipeline, TABLE) or self._create()

@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any
 import fsspec
 
 from firnline.errors import FirnlineError
+from firnline.model.description import Description
 from firnline.model.names import EPOCH, PART
 from firnline.plan.verification import Account, DataFile, File, Holding, Manifest, Revision
 from firnline.tables.avro import check_whole
 from firnline.tables.catalog import Catalog
 from firnline.tables.control import TABLE as CONTROL
-from firnline.tables.log import START, entry_of
+from firnline.tables.log import SIDECAR, START, entry_of, is_repair
 from firnline.tables.metadata import Metadata, Snapshot
-from firnline.tables.sidecar import Sidecar
+from firnline.tables.sidecar import Repair, Sidecar
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -141,12 +142,16 @@ class _Inventory:
 
     def _published(self, snapshot: Snapshot, listed: File, manifests: Sequence[ManifestFile] | None) -> Revision:
         read = None if manifests is None else tuple(self._manifest(each) for each in manifests)
-        revision = Revision(snapshot.id, listed, read)
+        revision = Revision(snapshot.id, listed, read, at=snapshot.timestamp_ms)
+        if is_repair(snapshot):
+            return self._repaired(snapshot, revision)
         try:
             entry = entry_of(self.table, snapshot)
         except (FirnlineError, KeyError, ValueError):
             return revision
-        said = Account(entry.attempt, entry.lower, entry.description.upper, entry.fingerprint, entry.rows, entry.weight)
+        said = Account(
+            entry.attempt, entry.lower, entry.description.upper, entry.fingerprint, entry.rows, entry.weight, entry.seconds
+        )
         revision = replace(revision, description=entry.description, summary=said)
         file = self.storage.file(entry.sidecar)
         if file.size is None:
@@ -157,7 +162,20 @@ class _Inventory:
             return replace(revision, sidecar=replace(file, fault=_told(error)))
         total = sidecar.total()
         told = Account(sidecar.attempt, sidecar.lower, sidecar.upper, sidecar.fingerprint, total.rows, total.weight)
-        return replace(revision, sidecar=file, told=told, digests=sidecar.digests)
+        return replace(revision, sidecar=file, told=told, digests=sidecar.digests, files=sidecar.files)
+
+    def _repaired(self, snapshot: Snapshot, revision: Revision) -> Revision:
+        """A repair; without its note only its history is lost, and that is said of no use but for manifests."""
+        revision = replace(revision, is_repair=True)
+        if self.table.name == CONTROL:
+            return revision
+        revision = replace(revision, description=Description.of_properties(snapshot.summary))
+        file = self.storage.file(snapshot.summary[SIDECAR])
+        try:
+            note = Repair.of_json(self.storage.content(file))
+        except Exception:
+            return revision
+        return replace(revision, sidecar=file, files=note.files, out=note.out)
 
     def _staged(self, snapshot: Snapshot) -> Revision:
         file, found = self._parsed_list(self._list(snapshot))

@@ -2,14 +2,15 @@
 
 Every snapshot on the main line carries the description (generation, since, upper). ``publish`` of [l, u) commits only onto a head
 of its generation that ends at l (``model.description``), so each epoch is in exactly one snapshot of its generation. Staged
-snapshots hang beside the main line, invisible to readers, until a publish takes their files over.
+snapshots hang beside the main line, invisible to readers, until a publish takes their files over. A repair puts a snapshot onto
+the head that holds the same rows in other files; older snapshots still name the lost ones, so nobody reads through them any more.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,8 @@ from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import DIFF, EPOCH, PART
 from firnline.tables.commit import until_known
 from firnline.tables.metadata import Metadata, Snapshot
-from firnline.tables.port import Tables
-from firnline.tables.sidecar import Sidecar
+from firnline.tables.port import Exchange, Tables
+from firnline.tables.sidecar import Repair, Sidecar
 from firnline.world import world
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ FINGERPRINT = "firnline.fingerprint"
 PLAN = "firnline.plan"
 SECONDS = "firnline.seconds"
 SIDECAR = "firnline.sidecar"
+KIND = "firnline.kind"
+REPAIR = "repair"
+"""The kind of a snapshot that holds the same rows as the one before, in other files."""
 
 _PROPERTIES = {
     "format-version": "2",
@@ -72,6 +76,8 @@ class Entry:
     sidecar: str
     seconds: float
     published_at: datetime
+    through: tuple[int, int]
+    """The snapshot to read it through, and where that ends: its own, or that of the newest repair after it."""
 
 
 class Log:
@@ -110,11 +116,15 @@ class Log:
         table = self.load()
         if table is None:
             return
+        repaired = None
         for snapshot in _generation(table):
+            if is_repair(snapshot):
+                repaired = repaired or (snapshot.id, _described(table, snapshot).upper)
+                continue
             entry = entry_of(table, snapshot)
             if after is not None and entry.description.upper <= after:
                 return
-            yield entry
+            yield entry if repaired is None else replace(entry, through=repaired)
 
     def sidecar(self, entry: Entry) -> Sidecar:
         """What was written down about a published snapshot."""
@@ -135,14 +145,14 @@ class Log:
 
         def attempt_once() -> None:
             table = self._loaded()
-            if not _staged(table, attempt):
+            if not staged_by(table, attempt):
                 self._catalog.stage(table, rows, {ATTEMPT: attempt, LOWER: str(lower)})
 
         until_known(f"the staging of {self.pipeline}.{self.collection}", attempt_once)
 
     def staged(self, attempt: str) -> int:
         """The snapshot that an attempt staged."""
-        found = _staged(self._loaded(), attempt)
+        found = staged_by(self._loaded(), attempt)
         if not found:
             raise FirnlineError("GENERATION_CHANGED", f"what was staged for {self.pipeline}.{self.collection} is gone")
         return found[-1]
@@ -174,12 +184,54 @@ class Log:
             world().reach("publish.judged")
             path = f"{table.location}/firnline/{sidecar.attempt}.json"
             if not is_described:
-                self._catalog.write(path, sidecar.as_json())
+                files = tuple(file for each in ours for file in self._catalog.data_files(table, each))
+                self._catalog.write(path, replace(sidecar, files=files).as_json())
                 is_described = True
                 world().reach("publish.described")
             description = head.description.advanced(sidecar.upper)
-            self._catalog.commit(table, {**description.as_properties(), **_summary(sidecar, path)}, ours)
+            self._catalog.commit(table, {**description.as_properties(), **summary_of(sidecar, path)}, ours)
             world().reach("publish.committed")
+            return Verdict.FREE
+
+        return until_known(f"{self.pipeline}.{self.collection}", attempt_once)
+
+    def exchange(self, generation: int, since: int | None, repair: Repair, change: Exchange) -> Verdict:
+        """Let the head name other data files for the same rows, exactly once, whoever publishes meanwhile.
+
+        Args:
+            generation: The log's, as it was when the loss was seen.
+            since: The newest repair then.
+            repair: What is written down about it.
+            change: Which files go and which come.
+
+        Returns:
+            FREE when it is done; MOVED when somebody else repaired the log meanwhile or what was staged is gone: look again.
+        """
+        is_described = False
+
+        def attempt_once() -> Verdict:
+            nonlocal is_described
+            table = self._loaded()
+            newest = newest_repair(table)
+            if newest is not None and newest.summary.get(ATTEMPT) == repair.attempt:
+                return Verdict.FREE
+            description = head_of(table).description
+            ours = [each for each in change.staged if each in table.snapshots]
+            is_ours = description.generation == generation and (None if newest is None else newest.id) == since
+            if not is_ours or len(ours) < len(change.staged):
+                if ours:
+                    self._catalog.drop(table, ours)
+                    world().reach("repair.lost")
+                return Verdict.MOVED if description.generation == generation else Verdict.FENCED
+            world().reach("repair.judged")
+            path = f"{table.location}/firnline/{repair.attempt}.json"
+            if not is_described:
+                files = (*change.named, *(file for each in ours for file in self._catalog.data_files(table, each)))
+                self._catalog.write(path, replace(repair, files=files).as_json())
+                is_described = True
+                world().reach("repair.described")
+            self._catalog.exchange(table, {**description.as_properties(), **_repair_summary(table, repair.attempt, path)}, change)
+            world().reach("repair.committed")
             return Verdict.FREE
 
         return until_known(f"{self.pipeline}.{self.collection}", attempt_once)
@@ -188,7 +240,7 @@ class Log:
         """Forget what an attempt staged, after a failure; leaving it behind would be harmless, only untidy."""
         try:
             table = self.load()
-            ours = [] if table is None else _staged(table, attempt)
+            ours = [] if table is None else staged_by(table, attempt)
             if table is not None and ours:
                 self._catalog.drop(table, ours)
         except Exception as error:
@@ -236,7 +288,17 @@ def head_of(table: Metadata) -> Head:
     return Head(_described(table, snapshot), snapshot.id, _fingerprint(snapshot), int(snapshot.summary.get(ROWS, 0)))
 
 
-def _staged(table: Metadata, attempt: str) -> list[int]:
+def is_repair(snapshot: Snapshot) -> bool:
+    """Whether a snapshot only exchanged files."""
+    return snapshot.summary.get(KIND) == REPAIR
+
+
+def newest_repair(table: Metadata) -> Snapshot | None:
+    """The newest repair of the main line: older snapshots may name lost files."""
+    return next((snapshot for snapshot in table.main_line() if is_repair(snapshot)), None)
+
+
+def staged_by(table: Metadata, attempt: str) -> list[int]:
     """The snapshots that an attempt staged."""
     snapshots = table.snapshots.values()
     return [each.id for each in snapshots if each.summary.get(ATTEMPT) == attempt and SIDECAR not in each.summary]
@@ -272,7 +334,8 @@ def _fingerprint(snapshot: Snapshot) -> Fingerprint | None:
     return None if code is None else Fingerprint(code, snapshot.summary.get(PLAN))
 
 
-def _summary(sidecar: Sidecar, path: str) -> dict[str, str]:
+def summary_of(sidecar: Sidecar, path: str) -> dict[str, str]:
+    """What a publish says of itself, beside its description."""
     total = sidecar.total()
     return {
         ATTEMPT: sidecar.attempt,
@@ -286,12 +349,21 @@ def _summary(sidecar: Sidecar, path: str) -> dict[str, str]:
     }
 
 
+def _repair_summary(table: Metadata, attempt: str, path: str) -> dict[str, str]:
+    """What the head says of the code that made it goes on to the repair."""
+    fingerprint = head_of(table).fingerprint
+    code = {} if fingerprint is None else {FINGERPRINT: fingerprint.code}
+    plan = {PLAN: fingerprint.plan} if fingerprint is not None and fingerprint.plan else {}
+    return {KIND: REPAIR, ATTEMPT: attempt, SIDECAR: path, **code, **plan}
+
+
 def entry_of(table: Metadata, snapshot: Snapshot) -> Entry:
     """What the summary of a published snapshot says."""
     properties = snapshot.summary
+    description = _described(table, snapshot)
     return Entry(
         snapshot=snapshot.id,
-        description=_described(table, snapshot),
+        description=description,
         lower=int(properties[LOWER]),
         rows=int(properties[ROWS]),
         weight=int(properties[WEIGHT]),
@@ -300,4 +372,5 @@ def entry_of(table: Metadata, snapshot: Snapshot) -> Entry:
         sidecar=properties[SIDECAR],
         seconds=float(properties[SECONDS]),
         published_at=datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC),
+        through=(snapshot.id, description.upper),
     )

@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from firnline.model.stored_file import StoredFile
 from firnline.tables.metadata import Metadata
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Data files for others, in one commit that changes no row.
+
+    Args:
+        out: The paths of data files that are named no more.
+        staged: The staged snapshots whose files are named instead.
+        manifests: The paths of manifests that cannot be read, and are named no more.
+        named: The data files that these named, to be named anew.
+        instead_of_head: The snapshot whose manifest list stands for the head's, which cannot be read; zero if none can.
+    """
+
+    out: frozenset[str] = frozenset()
+    staged: tuple[int, ...] = ()
+    manifests: frozenset[str] = frozenset()
+    named: tuple[StoredFile, ...] = ()
+    instead_of_head: int | None = None
 
 
 class Tables(Protocol):
@@ -35,6 +56,12 @@ class Tables(Protocol):
 
     def stage(self, table: Metadata, rows: Any, summary: Mapping[str, str]) -> None:
         """Write rows as a snapshot beside the main line of exactly the version that was looked at, or fail."""
+
+    def exchange(self, table: Metadata, summary: Mapping[str, str], change: Exchange) -> None:
+        """Put a snapshot that names other data files onto exactly the version that was looked at, or fail."""
+
+    def data_files(self, table: Metadata, snapshot: int) -> tuple[StoredFile, ...]:
+        """The data files that a snapshot brought."""
 
     def drop(self, table: Metadata, staged: Sequence[int]) -> None:
         """Drop staged snapshots from exactly the version that was looked at, or fail."""

@@ -1,6 +1,6 @@
 """Sidecars: one JSON file beside each snapshot with what is too long for its summary.
 
-It holds the digest of every (epoch, part) and the lineage of the snapshot. The summary names its path.
+It holds the digest of every (epoch, part), the lineage of the snapshot and the data files it brought. The summary names its path.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from typing import Any, Literal
 
 from firnline.model.digest import Digest
 from firnline.model.fingerprint import Fingerprint
+from firnline.model.stored_file import StoredFile
 
-VERSION = 2
+VERSION = 3
 _VERSION_1: Mapping[str, Any] = MappingProxyType({"rows": 0, "parts": "all"})
 """What version 1 did not say of an input."""
 
@@ -47,6 +48,8 @@ class Sidecar:
     seconds: float
     determinants: Mapping[str, Any] = field(default_factory=dict)
     """What was taken from the outside, by name."""
+    files: tuple[StoredFile, ...] | None = None
+    """The data files of the snapshot; None in versions before 3, which did not tell."""
 
     def total(self) -> Digest:
         """The digest of the whole snapshot."""
@@ -68,6 +71,7 @@ class Sidecar:
             "digests": digests,
             "seconds": round(self.seconds, 3),
             "determinants": dict(self.determinants),
+            "files": None if self.files is None else [asdict(file) for file in self.files],
         }
         return json.dumps(document).encode()
 
@@ -90,4 +94,45 @@ class Sidecar:
             digests,
             data["seconds"],
             data.get("determinants", {}),
+            _files(data.get("files")),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """What a repair did to a log, written beside its snapshot."""
+
+    collection: str
+    attempt: str
+    cells: tuple[tuple[int, int], ...]
+    """The (epoch, part) whose rows were made anew."""
+    out: tuple[str, ...]
+    """The data files that are not named any more."""
+    files: tuple[StoredFile, ...]
+    """Those that are named instead, and those whose manifest was lost."""
+    rows_lost: int
+    rows_recomputed: int
+    seconds: float
+
+    def as_json(self) -> bytes:
+        """The file's content."""
+        return json.dumps({"version": VERSION, "kind": "repair", **asdict(self)}).encode()
+
+    @classmethod
+    def of_json(cls, content: bytes) -> Repair:
+        """Read ``as_json`` back."""
+        data: dict[str, Any] = json.loads(content)
+        return cls(
+            data["collection"],
+            data["attempt"],
+            tuple((epoch, part) for epoch, part in data["cells"]),
+            tuple(data["out"]),
+            _files(data["files"]) or (),
+            data["rows_lost"],
+            data["rows_recomputed"],
+            data["seconds"],
+        )
+
+
+def _files(listed: list[dict[str, Any]] | None) -> tuple[StoredFile, ...] | None:
+    return None if listed is None else tuple(StoredFile(**entry) for entry in listed)

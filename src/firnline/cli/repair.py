@@ -1,0 +1,166 @@
+"""``firnline repair``: what is lost or damaged is made again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from firnline.cli.app import app
+from firnline.cli.output import Json, console, print_json, print_table, quiet
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession
+
+    from firnline.plan.repairing import Plan, Refusal, Step
+    from firnline.runtime.project import Project
+    from firnline.runtime.repair import Repaired
+
+_MOST = 4
+
+
+@app.command()
+def repair(
+    collection: Annotated[
+        str | None,
+        typer.Argument(help="PIPELINE, or PIPELINE.COLLECTION with all that it comes from; everything by default."),
+    ] = None,
+    deep: Annotated[bool, typer.Option("--deep", help="Also find altered rows, by their digests, on Spark.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
+    json: Json = False,
+) -> None:
+    """Make lost and damaged pieces of logs again. Spark is started only if rows are to be computed or --deep asks for it."""
+    from contextlib import ExitStack
+
+    from firnline.runtime.project import Project
+    from firnline.runtime.repair import planned
+    from firnline.runtime.repair import repair as repaired
+
+    project = Project.load()
+    with ExitStack() as stack:
+        opened: list[SparkSession] = []
+
+        def session() -> SparkSession:
+            if not opened:
+                from firnline.engine.session import opened as opening
+
+                if not json:
+                    console.print("starting Spark")
+                stack.enter_context(quiet())
+                opened.append(stack.enter_context(opening(project.settings, "firnline repair")))
+            return opened[0]
+
+        if dry_run:
+            plan = planned(project, collection, session() if deep else None)
+            _show_plan(project, plan, json)
+            raise typer.Exit(1 if plan.refusals else 0)
+
+        def taking(step: Step) -> None:
+            if not json:
+                console.print(f"{step.pipeline}.{step.collection}: {_sentence(project, step)} ({step.why})", markup=False)
+
+        found = repaired(project, session, collection, is_deep=deep, taking=taking)
+    _show(project, found, json)
+    raise typer.Exit(0 if found.is_whole else 1)
+
+
+def _sentence(project: Project, step: Step) -> str:
+    epochs, parts = _labels(project, step), [str(part) for part in step.parts()]
+    where = f" of epochs {_short(epochs)}" if epochs else ""
+    where += f", parts {_short(parts)}" if parts and step.what == "rows" else ""
+    return f"{step.how} {step.what}{where}" + (f", {step.rows} rows" if step.rows else "")
+
+
+def _show_plan(project: Project, plan: Plan, json: bool) -> None:
+    if json:
+        print_json({"steps": [_step(project, step) for step in plan.steps], "refusals": _refusals(plan.refusals)})
+        return
+    rows = [
+        (
+            f"{each.pipeline}.{each.collection}",
+            f"{each.how} {each.what}",
+            _short(_labels(project, each)),
+            _short(list(map(str, each.parts()))),
+            each.rows,
+            f"{each.seconds:.1f}",
+            each.why,
+        )
+        for each in plan.steps
+    ]
+    if rows:
+        columns = ("collection", "what", "epochs", "parts", "rows", "about seconds", "why")
+        print_table("would be done, in this order", columns, rows)
+    _print_refusals(plan.refusals)
+    if not rows and not plan.refusals:
+        console.print("Nothing to do: all well.")
+
+
+def _show(project: Project, found: Repaired, json: bool) -> None:
+    if json:
+        print_json(
+            {
+                "done": [
+                    {
+                        **_step(project, each.step),
+                        "seconds": each.seconds,
+                        "rows_lost": each.rows_lost,
+                        "rows_recomputed": each.rows_recomputed,
+                    }
+                    for each in found.done
+                ],
+                "failed": [
+                    {"pipeline": each.pipeline, "collection": each.collection, "error": each.error.as_json()}
+                    for each in found.failed
+                ],
+                "refusals": _refusals(found.refusals),
+                "problems": [
+                    {name: getattr(each, name) for name in ("pipeline", "collection", "kind", "file", "what")}
+                    for each in found.problems
+                ],
+                "is_whole": found.is_whole,
+            }
+        )
+        return
+    rows = [
+        (
+            f"{each.step.pipeline}.{each.step.collection}",
+            f"{each.step.how} {each.step.what}",
+            each.rows_lost,
+            each.rows_recomputed,
+            f"{each.seconds:.1f}",
+        )
+        for each in found.done
+    ]
+    if rows:
+        print_table("done", ("collection", "what", "rows lost", "rows recomputed", "seconds"), rows)
+    for failed in found.failed:
+        console.print(f"{failed.pipeline}.{failed.collection}: {failed.error}", style="red", markup=False)
+    _print_refusals(found.refusals)
+    if found.is_whole:
+        console.print("all well" if rows else "Nothing to do: all well.")
+    else:
+        console.print(f"{len(found.problems)} problems are left; 'firnline verify' lists them")
+
+
+def _step(project: Project, step: Step) -> dict[str, Any]:
+    names = ("pipeline", "collection", "how", "what", "why", "rows", "seconds")
+    return {**{name: getattr(step, name) for name in names}, "epochs": _labels(project, step), "parts": step.parts()}
+
+
+def _refusals(refusals: tuple[Refusal, ...]) -> list[dict[str, str]]:
+    return [{"pipeline": each.pipeline, "collection": each.collection, "what": each.what} for each in refusals]
+
+
+def _print_refusals(refusals: tuple[Refusal, ...]) -> None:
+    for each in refusals:
+        console.print(f"{each.pipeline}.{each.collection} stays as it is: {each.what}", style="red", markup=False)
+
+
+def _labels(project: Project, step: Step) -> list[str]:
+    from firnline.runtime.verify import labels
+
+    return list(map(labels(project, [step.pipeline])[step.pipeline], step.epochs()))
+
+
+def _short(several: list[str]) -> str:
+    return ", ".join(several[:_MOST]) + (f" and {len(several) - _MOST} more" if len(several) > _MOST else "")

@@ -1,0 +1,280 @@
+"""What brings a damaged log back, given what is wrong with it: the steps in their order, and what no step mends.
+
+Metadata comes before sidecars, these before manifests, and these before rows, since each is found through the one before. Of
+several logs those upstream come first, and what a stage keeps before the stage. Rows are computed again, where their contract
+allows it; everything else is written anew from what other files say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from firnline.model.declaration import Collection as Declared
+from firnline.model.graph import Graph
+from firnline.model.stored_file import StoredFile
+from firnline.plan.verification import (
+    Cell,
+    Holding,
+    Manifest,
+    Problem,
+    Revision,
+    covers,
+    data_of,
+    expected_digests,
+    uncovered,
+)
+
+What = Literal["metadata", "sidecars", "manifests", "rows"]
+How = Literal["rebuild", "recompute"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to do for one log."""
+
+    pipeline: str
+    collection: str
+    what: What
+    why: str
+    cells: tuple[Cell, ...] = ()
+    """The (epoch, part) that it is about, as far as is known."""
+    rows: int = 0
+    """How many rows are lost."""
+    seconds: float = 0.0
+    """How long computing them may take, by how long it took."""
+    sidecars: tuple[int, ...] = ()
+    """The snapshots whose sidecars are to be written anew."""
+    out: frozenset[str] = frozenset()
+    """The data files that hold, or held, the rows."""
+    manifests: frozenset[str] = frozenset()
+    """Manifests that cannot be read."""
+    named: tuple[StoredFile, ...] = ()
+    """The data files that these named."""
+    instead_of_head: int | None = None
+    """The snapshot whose manifest list stands for the head's; zero if none does."""
+
+    @property
+    def how(self) -> How:
+        """Whether something is computed."""
+        return "recompute" if self.what == "rows" else "rebuild"
+
+    def epochs(self) -> list[int]:
+        """The beginnings of its epochs."""
+        return sorted({epoch for epoch, _ in self.cells})
+
+    def parts(self, epoch: int | None = None) -> tuple[int, ...]:
+        """Its parts, of one epoch or of all."""
+        return tuple(sorted({part for each, part in self.cells if epoch in (None, each)}))
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What stays as it is, and why."""
+
+    pipeline: str
+    collection: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do, and what cannot be done."""
+
+    steps: tuple[Step, ...]
+    refusals: tuple[Refusal, ...]
+
+
+def owner(graph: Graph, collection: str) -> Declared | None:
+    """The source or stage whose function makes a log: quarantines and arrangements are named after it."""
+    name = collection.partition("__")[0]
+    return next((each for each in graph.collections if each.name == name), None)
+
+
+def in_order(graph: Graph, logs: Iterable[Holding]) -> list[Holding]:
+    """Logs in the order in which they are repaired: inputs before readers, what a stage keeps before the stage.
+
+    Of what one stage keeps, that which was published first: the others may read it.
+    """
+    positions = {each.name: position for position, each in enumerate(graph.collections)}
+
+    def key(log: Holding) -> tuple[int, bool, int, str]:
+        began = log.revisions[0].at if log.revisions else 0
+        return positions.get(log.collection.partition("__")[0], len(positions)), "__" not in log.collection, began, log.collection
+
+    return sorted(logs, key=key)
+
+
+def plan(logs: Sequence[Holding], problems: Mapping[str, Sequence[Problem]], graph: Graph) -> Plan:
+    """The steps for the logs of one pipeline; ``problems`` are theirs, by collection."""
+    steps: list[Step] = []
+    refusals: list[Refusal] = []
+    for log in in_order(graph, logs):
+        found = steps_for(log, problems.get(log.collection, ()), graph)
+        steps += found.steps
+        refusals += found.refusals
+    return Plan(tuple(steps), tuple(refusals))
+
+
+def steps_for(log: Holding, problems: Sequence[Problem], graph: Graph) -> Plan:
+    """The steps for one log, given all of its problems."""
+    damage = [problem for problem in problems if not problem.is_staged]
+    steps: list[Step] = []
+    refusals = [Refusal(log.pipeline, log.collection, each.what) for each in damage if not _is_mendable(each)]
+    if not log.metadata.is_sound():
+        steps.append(Step(log.pipeline, log.collection, "metadata", _why(damage, "log")))
+        return Plan(tuple(steps), tuple(refusals))
+    lost_cells = _lost_cells(log, damage)
+    sidecars = _sidecars(log, damage)
+    if sidecars is not None:
+        steps.append(sidecars)
+    try:
+        manifests, more = _manifests(log, damage)
+    except _UnknownError as unknown:
+        refusals.append(Refusal(log.pipeline, log.collection, str(unknown)))
+        return Plan(tuple(steps), tuple(refusals))
+    if manifests is not None:
+        steps.append(manifests)
+        lost_cells -= set(manifests.cells)
+    if lost_cells | more:
+        rows = _rows(log, damage, lost_cells | more)
+        refusal = _refused(log, rows, graph)
+        if refusal is None:
+            steps.append(rows)
+        else:
+            refusals.append(refusal)
+    return Plan(tuple(steps), tuple(refusals))
+
+
+class _UnknownError(Exception):
+    """Nothing says which data files there were."""
+
+
+def _is_mendable(problem: Problem) -> bool:
+    if problem.about == "data":
+        return problem.kind != "inconsistent"
+    return problem.file is not None or problem.about == "sidecar" or problem.kind == "unreadable"
+
+
+def _lost_cells(log: Holding, damage: Sequence[Problem]) -> set[Cell]:
+    known = set(log.cells())
+    told = [each for each in damage if each.about == "data" and each.kind != "inconsistent"]
+    lost = {(epoch, part) for each in told for epoch in each.epochs for part in each.parts}
+    return (lost & known) | {cell for revision in log.published() for cell in uncovered(log, revision)}
+
+
+def _sidecars(log: Holding, damage: Sequence[Problem]) -> Step | None:
+    lost = [each for each in log.published() if each.summary is not None and each.told is None and not log.is_control]
+    if not lost:
+        return None
+    return Step(
+        log.pipeline,
+        log.collection,
+        "sidecars",
+        _why(damage, "sidecar"),
+        cells=tuple((each.summary.lower, 0) for each in lost if each.summary),
+        sidecars=tuple(each.snapshot for each in lost),
+    )
+
+
+def _manifests(log: Holding, damage: Sequence[Problem]) -> tuple[Step | None, set[Cell]]:
+    """How lists and manifests come back, and the (epoch, part) whose rows are lost with them."""
+    unsound = frozenset(manifest.file.path for manifest in _known(log) if not manifest.file.is_sound())
+    readable = log.unsuperseded()
+    is_headless = bool(readable) and not readable[-1].manifest_list.is_sound()
+    files = files_of(log)
+    held = {data.file.path for _, data in data_of(log)}
+    named = tuple(file for path, file in sorted((files or {}).items()) if path not in held)
+    if not unsound and not named and all(each.manifest_list.is_sound() for each in readable):
+        return None, set()
+    if files is None and is_headless:
+        raise _UnknownError("no manifest list can be read, and not every sidecar says which data files there are")
+    if files is None and unsound:
+        data = [each for _, each in data_of(log)]
+        return None, {cell for cell in log.cells() if not any(covers(each, cell) for each in data)}
+    instead = None
+    if is_headless:
+        sound = [each.snapshot for each in log.published() if each.manifest_list.is_sound() and each.manifests is not None]
+        instead = sound[-1] if sound else 0
+    cells = tuple(cell for cell in log.cells() if any(_holds(file, cell) for file in named))
+    why = _why(damage, "log") or _why(damage, "sidecar")
+    return Step(log.pipeline, log.collection, "manifests", why, cells, 0, 0.0, (), frozenset(), unsound, named, instead), set()
+
+
+def files_of(log: Holding) -> dict[str, StoredFile] | None:
+    """The data files that the head should name, by the sidecars of all snapshots; None if one of them does not tell."""
+    files: dict[str, StoredFile] = {}
+    for revision in log.published():
+        if log.is_control:
+            continue
+        if revision.files is None:
+            return None
+        for path in revision.out:
+            files.pop(path, None)
+        files |= {file.path: file for file in revision.files}
+    return files
+
+
+def _rows(log: Holding, damage: Sequence[Problem], lost: Collection[Cell]) -> Step:
+    """The rows of lost (epoch, part), and of all that shares a file with them."""
+    cells, out = set(lost), set[str]()
+    every = log.cells()
+    while True:
+        data = [each for _, each in data_of(log) if any(covers(each, cell) for cell in cells)]
+        more = cells | {cell for cell in every if any(covers(each, cell) for each in data)}
+        out = {each.file.path for each in data}
+        if more == cells:
+            break
+        cells = more
+    digests = expected_digests(log)
+    rows = {cell: digests[cell].rows for cell in cells if cell in digests}
+    return Step(
+        log.pipeline,
+        log.collection,
+        "rows",
+        _why(damage, "data") or _why(damage, "log") or _why(damage, "sidecar"),
+        cells=tuple(sorted(cells)),
+        rows=sum(rows.values()),
+        seconds=sum(_seconds(revision, rows) for revision in log.published()),
+        out=frozenset(out),
+        manifests=frozenset(manifest.file.path for manifest in _known(log) if not manifest.file.is_sound()),
+    )
+
+
+def _refused(log: Holding, step: Step, graph: Graph) -> Refusal | None:
+    """Why rows may not be computed again."""
+    made_by = owner(graph, log.collection)
+    if made_by is None:
+        what = "no function of the pipeline makes it any more, so that its lost rows cannot be computed again"
+    elif made_by.nondeterministic:
+        what = f"{made_by.name!r} is declared nondeterministic=True: a second run may give other rows than those that are lost"
+    elif made_by.on_loss == "fail":
+        what = f"{made_by.name!r} is declared on_loss='fail': lost rows are not computed again"
+    else:
+        return None
+    return Refusal(log.pipeline, log.collection, f"{step.rows} rows are lost; {what}")
+
+
+def _known(log: Holding) -> list[Manifest]:
+    return [manifest for revision in log.published() for manifest in revision.manifests or ()]
+
+
+def _holds(file: StoredFile, cell: Cell) -> bool:
+    epoch, part = cell
+    return file.part == part and file.first <= epoch <= file.last
+
+
+def _seconds(revision: Revision, rows: Mapping[Cell, int]) -> float:
+    """The share of a publish's time that its lost rows took."""
+    all_rows = sum(digest.rows for digest in revision.digests.values())
+    lost = sum(rows.get(cell, 0) for cell in revision.digests)
+    return 0.0 if revision.summary is None or not all_rows else revision.summary.seconds * lost / all_rows
+
+
+def _why(damage: Sequence[Problem], about: str) -> str:
+    found = [each for each in damage if each.about == about]
+    if not found:
+        return ""
+    first = f"{found[0].kind}: {found[0].what}"
+    return first if len(found) == 1 else f"{first}; and {len(found) - 1} more"

@@ -1,0 +1,145 @@
+"""What is not rows, written anew from what other files and the ledger say."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from firnline.errors import FirnlineError
+from firnline.model.digest import Digest
+from firnline.model.graph import Graph
+from firnline.model.stored_file import StoredFile
+from firnline.plan.frontier import cut
+from firnline.plan.repairing import owner
+from firnline.plan.verification import Holding, data_of
+from firnline.runtime.project import Project
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession
+
+    from firnline.runtime.stash import Line
+    from firnline.tables.log import Entry, Log
+    from firnline.tables.sidecar import Input, Sidecar
+
+_logger = logging.getLogger(__name__)
+
+
+def metadata(project: Project, graph: Graph, log: Holding) -> None:
+    """A metadata file, from an older one and what was published after it; a frontier also from the logs."""
+    from firnline.tables.control import TABLE
+    from firnline.tables.rebuilding import rebuild_metadata
+
+    known = {line.publication.attempt for line in _lines(project, log.pipeline, log.collection)}
+
+    def choose(several: list[Sidecar]) -> Sidecar:
+        return next((each for each in several if each.attempt in known), several[0])
+
+    rebuild_metadata(project.catalog, log.pipeline, log.collection, choose)
+    if log.collection == TABLE:
+        heads = {each.name: project.log(graph.name, each.name).head() for each in graph.collections}
+        frontier = cut({name: head.description if head else None for name, head in heads.items()})
+        if frontier is not None:
+            project.control(graph.name).advance(frontier)
+
+
+def sidecar(project: Project, graph: Graph, log: Holding, snapshot: int, session: Callable[[], SparkSession]) -> None:
+    """A sidecar, from the ledger's copy; failing that its digests from the rows and its lineage from the graph."""
+    from firnline.tables.sidecar import Sidecar
+
+    table = project.log(log.pipeline, log.collection)
+    entry = next(entry for entry in table.entries() if entry.snapshot == snapshot)
+    line = next(
+        (each for each in _lines(project, log.pipeline, log.collection) if each.publication.attempt == entry.attempt), None
+    )
+    if line is not None:
+        digests = {(of.epoch, of.part): Digest(of.rows, of.weight, of.first, of.second) for of in line.parts}
+        inputs = {
+            of.input: _input(of.input_generation, of.input_upper, of.input_snapshot, of.rows, of.parts) for of in line.inputs
+        }
+    else:
+        digests, inputs = _added(project, session(), table, entry), _inputs(project, graph, log, entry)
+    total = sum(digests.values(), Digest())
+    if (total.rows, total.weight) != (entry.rows, entry.weight):
+        what = f"{log.pipeline}.{log.collection}: {entry.rows} rows were published, {total.rows} are known of {entry.sidecar}"
+        raise FirnlineError("NOT_REPAIRABLE", what)
+    determinants = project.determinants(log.pipeline, log.collection, entry.lower).all()
+    made = Sidecar(
+        log.collection,
+        entry.lower,
+        entry.description.upper,
+        entry.attempt,
+        entry.fingerprint,
+        inputs,
+        digests,
+        entry.seconds,
+        determinants,
+        _files(log, entry),
+    )
+    project.catalog.write(entry.sidecar, made.as_json())
+
+
+def _lines(project: Project, pipeline: str, collection: str) -> list[Line]:
+    """What the ledger and the stash know of a collection's publications; nothing if the ledger does not answer."""
+    from firnline.runtime.stash import Line
+
+    stashed = [line for line in project.stash.batch().values() if line.publication.collection == collection]
+    found = [line for line in stashed if line.publication.pipeline == pipeline]
+    try:
+        ledger = project.ledger
+        inputs, parts = ledger.inputs(pipeline, collection), ledger.parts(pipeline, collection)
+        for publication in ledger.publications(pipeline, collection):
+            of_inputs = tuple(each for each in inputs if each.lower == publication.lower)
+            of_parts = tuple(each for each in parts if publication.lower <= each.epoch < publication.upper)
+            found.append(Line(publication, of_inputs, of_parts))
+    except FirnlineError as error:
+        _logger.info("the ledger cannot help: %s", error)
+    return found
+
+
+def _input(generation: int, upper: int, snapshot: int, rows: int, parts: str) -> Input:
+    from firnline.tables.sidecar import Input
+
+    return Input(generation, upper, snapshot, rows, "same" if parts == "same" else "all")
+
+
+def _added(project: Project, session: SparkSession, table: Log, entry: Entry) -> dict[tuple[int, int], Digest]:
+    """The digests of the rows as they stand in storage."""
+    from firnline.engine.frames import deltas, table_name
+    from firnline.engine.staging import columns_of, digests
+    from firnline.model.names import EPOCH
+
+    loaded, name = table.load(), table_name(table.pipeline, table.collection)
+    assert loaded is not None, "it was looked at"
+    rows = deltas(session, name, entry.through[0], entry.description.upper).where(f"{EPOCH} >= {entry.lower}")
+    return digests(rows, columns_of(rows.schema, loaded.columns))
+
+
+def _inputs(project: Project, graph: Graph, log: Holding, entry: Entry) -> dict[str, Input]:
+    """What the publish read, as the graph says it today; which parts went where is not known any more."""
+    made_by = owner(graph, log.collection)
+    found: dict[str, Input] = {}
+    for name in made_by.inputs if made_by is not None else ():
+        entries = list(project.log(graph.name, name).entries(entry.lower))
+        within = [each for each in entries if each.description.upper <= entry.description.upper]
+        if within:
+            rows = sum(each.rows for each in within)
+            newest = within[0]
+            found[name] = _input(newest.description.generation, entry.description.upper, newest.snapshot, rows, "all")
+    return found
+
+
+def _files(log: Holding, entry: Entry) -> tuple[StoredFile, ...] | None:
+    """The data files of a publish that are still those it was published with; None where manifests cannot be read."""
+    manifests = [manifest for revision in log.published() for manifest in revision.manifests or ()]
+    if any(revision.manifests is None for revision in log.published()) or not all(each.file.is_sound() for each in manifests):
+        return None
+    repaired = {file.path for revision in log.published() if revision.is_repair for file in revision.files or ()}
+    found = []
+    for _, data in data_of(log):
+        if data.first is None or data.last is None or data.part is None or data.file.path in repaired:
+            continue
+        if entry.lower <= data.first and data.last < entry.description.upper:
+            size = data.file.expected or data.file.size or 0
+            found.append(StoredFile(data.file.path, data.part, data.rows, size, data.first, data.last))
+    return tuple(found)

@@ -1,0 +1,123 @@
+"""A table whose metadata file is lost, from the newest older one and the sidecars of what was published after it.
+
+Older metadata files stay where they are, and a sidecar is written before the commit that names it. So what a lost file said is
+what the one before it said, and then the publishes whose sidecars follow its end. An attempt that lost its race may have left a
+sidecar too: its rows are the same, since only deterministic code is replayed, so that either will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from uuid import uuid4
+
+import fsspec
+from pyiceberg.io import FileIO
+from pyiceberg.io.fsspec import FsspecFileIO
+from pyiceberg.manifest import ManifestFile
+from pyiceberg.serializers import FromInputFile, ToOutputFile
+from pyiceberg.table import Table, Transaction
+from pyiceberg.table.snapshots import Operation
+from pyiceberg.table.update.snapshot import ExpireSnapshots, _FastAppendFiles
+
+from firnline.errors import FirnlineError
+from firnline.model.description import Description
+from firnline.tables.catalog import Catalog
+from firnline.tables.exchanging import named_again
+from firnline.tables.log import head_of, staged_by, summary_of
+from firnline.tables.metadata import Metadata
+from firnline.tables.sidecar import Sidecar
+
+Choose = Callable[[list[Sidecar]], Sidecar]
+"""Which of several sidecars of the same epoch was published."""
+
+
+def rebuild_metadata(catalog: Catalog, pipeline: str, name: str, choose: Choose) -> None:
+    """Let the catalog name a metadata file that can be read, with everything in it that the lost one held."""
+    lost = catalog.version(pipeline, name)
+    assert lost is not None, "whoever repairs a log knows it from the catalog"
+    older = next(_readable(catalog, pipeline, name, lost), None)
+    if older is None:
+        raise FirnlineError("NOT_REPAIRABLE", f"{pipeline}.{name} has no metadata file that can be read")
+    io = FsspecFileIO({})
+    metadata = FromInputFile.table_metadata(io.new_input(older.version))
+    transaction = Transaction(Table((pipeline, name), metadata, older.version, io, catalog.sql))
+    followers = list(_followers(catalog, older, choose)) if older.head is not None or _is_log(older) else []
+    description = head_of(older).description if followers else None
+    for sidecar, path in followers:
+        assert description is not None
+        description = description.advanced(sidecar.upper)
+        _append(transaction, io, older, description, sidecar, path)
+    number = int(lost.rsplit("/", 1)[-1].partition("-")[0]) + 1
+    version = f"{older.location}/metadata/{number:05d}-{uuid4()}.metadata.json"
+    ToOutputFile.table_metadata(transaction.table_metadata, io.new_output(version))
+    if not catalog.point(pipeline, name, lost, version):
+        raise FirnlineError("COMMIT_CONTENDED", f"{pipeline}.{name} moved while its metadata was rebuilt")
+
+
+def _is_log(table: Metadata) -> bool:
+    return "firnline.start" in table.properties
+
+
+def _readable(catalog: Catalog, pipeline: str, name: str, lost: str) -> Iterator[Metadata]:
+    """Metadata files that can be read, the newest first."""
+    folder = lost.rsplit("/", 1)[0]
+    filesystem, inner = fsspec.url_to_fs(folder)
+    protocol = folder.partition("://")[0]
+    files = [path for path in filesystem.ls(inner, detail=False) if path.endswith(".metadata.json")]
+    for path in sorted(files, key=lambda path: path.rsplit("/", 1)[-1], reverse=True):
+        version = f"{protocol}://{path}" if "://" in folder else path
+        if version == lost:
+            continue
+        try:
+            yield catalog.at(pipeline, name, version)
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+
+
+def _followers(catalog: Catalog, table: Metadata, choose: Choose) -> Iterator[tuple[Sidecar, str]]:
+    """The sidecars that follow the end of a log, one after the other, whose data files are all there."""
+    found: list[tuple[Sidecar, str]] = []
+    for path, content in catalog.read_all(f"{table.location}/firnline").items():
+        try:
+            found.append((Sidecar.of_json(content), f"{table.location}/firnline/{path.rsplit('/', 1)[-1]}"))
+        except (ValueError, KeyError, TypeError):
+            continue  # a repair's, or damaged itself
+    upper = head_of(table).description.upper
+    while True:
+        next_ones = [(each, path) for each, path in found if each.lower == upper and _is_there(each)]
+        if not next_ones:
+            return
+        chosen = choose([each for each, _ in next_ones])
+        yield next((each, path) for each, path in next_ones if each is chosen)
+        upper = chosen.upper
+
+
+def _is_there(sidecar: Sidecar) -> bool:
+    """Whether every data file of a snapshot is there, of the right size."""
+    if sidecar.files is None:
+        return False
+    for file in sidecar.files:
+        filesystem, inner = fsspec.url_to_fs(file.path)
+        if not filesystem.exists(inner) or filesystem.size(inner) != file.bytes:
+            return False
+    return True
+
+
+class _Appending(_FastAppendFiles):
+    def _existing_manifests(self) -> list[ManifestFile]:
+        """Those of the head, if its list can be read; if not, verifying tells what is not named, and repairing names it again."""
+        try:
+            return super()._existing_manifests()
+        except (OSError, ValueError):
+            return []
+
+
+def _append(transaction: Transaction, io: FileIO, table: Metadata, description: Description, sidecar: Sidecar, path: str) -> None:
+    """Publish once more, in the transaction: what was staged for it is dropped, as it was then."""
+    summary = {**description.as_properties(), **summary_of(sidecar, path)}
+    with _Appending(Operation.APPEND, transaction, io, snapshot_properties=summary) as append:
+        for file in sidecar.files or ():
+            append.append_data_file(named_again(io, transaction.table_metadata, file))
+    ours = staged_by(table, sidecar.attempt)
+    if ours:
+        ExpireSnapshots(transaction).by_ids(ours).commit()

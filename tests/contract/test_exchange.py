@@ -1,0 +1,170 @@
+"""A repair of a log on every implementation of its port: other files for the same rows, and nobody else's work undone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from firnline.model.description import Description, Verdict
+from firnline.model.stored_file import StoredFile
+from firnline.tables.catalog import Catalog
+from firnline.tables.log import ATTEMPT, Log
+from firnline.tables.port import Exchange, Tables
+from firnline.tables.sidecar import Repair
+from tests.contract.logs import attempt, uppers
+from tests.simulation.memory import MemoryTables
+
+STORED = pa.schema([("k", pa.string()), ("_epoch", pa.int64()), ("_diff", pa.int64()), ("_part", pa.int32())])
+
+
+@pytest.fixture
+def log(tables: Tables) -> Log:
+    made = Log(tables, "web", "visits")
+    made.create(pa.schema([("k", pa.string())]), ("k",), 0, {})
+    for name, epoch in (("a", 0), ("b", 10), ("c", 20)):
+        publish(made, name, epoch)
+    return made
+
+
+def stage(log: Log, name: str, epoch: int) -> int:
+    """Stage two rows of one epoch, as Spark does."""
+    tables: Any = log._catalog
+    values = [f"{epoch} first", f"{epoch} second"]
+    if isinstance(tables, MemoryTables):
+        tables.stage("web", "visits", [((value,), epoch, 1) for value in values], {ATTEMPT: name})
+    else:
+        rows = [{"k": value, "_epoch": epoch, "_diff": 1, "_part": 0} for value in values]
+        table = tables.iceberg("web", "visits")
+        table.append(pa.Table.from_pylist(rows, schema=STORED), snapshot_properties={ATTEMPT: name}, branch=None)
+    return log.staged(name)
+
+
+def publish(log: Log, name: str, epoch: int) -> None:
+    assert log.publish(0, attempt(epoch, epoch + 10, name), stage(log, name, epoch)) is Verdict.FREE
+
+
+def file_of(log: Log, epoch: int) -> StoredFile:
+    (entry,) = (entry for entry in log.entries() if entry.lower == epoch)
+    (file,) = log.sidecar(entry).files or ()
+    return file
+
+
+def repair(name: str, *out: StoredFile) -> Repair:
+    return Repair("visits", name, ((out[0].first, 0),), tuple(file.path for file in out), (), 2, 2, 0.1)
+
+
+def exchange(log: Log, name: str, epoch: int, since: int | None = None) -> Verdict:
+    out = file_of(log, epoch)
+    change = Exchange(frozenset([out.path]), (stage(log, name, epoch),))
+    return log.exchange(0, since, repair(name, out), change)
+
+
+def rows(log: Log) -> list[str]:
+    """What the head holds, with every file opened."""
+    tables: Any = log._catalog
+    table = log.load()
+    assert table is not None
+    if isinstance(tables, MemoryTables):
+        return sorted(row[0] for row in tables.state(table, table.current, 1000))
+    found: list[str] = tables.iceberg("web", "visits").scan(selected_fields=("k",)).to_arrow()["k"].to_pylist()
+    return sorted(found)
+
+
+def lose(log: Log, file: StoredFile) -> None:
+    if isinstance(log._catalog, MemoryTables):
+        del log._catalog.rows[int(file.path)]
+    else:
+        log._catalog.remove(file.path)
+
+
+def test_lost_files_are_exchanged_and_the_description_stays(log: Log) -> None:
+    before = rows(log)
+    lost = file_of(log, 10)
+    lose(log, lost)
+    with pytest.raises((OSError, KeyError)):
+        rows(log)
+    assert exchange(log, "r", 10) is Verdict.FREE
+    assert rows(log) == before
+    head = log.head()
+    assert head is not None
+    assert head.description == Description(0, 0, 30)
+    assert head.fingerprint is not None, "the next epoch still knows what code made the log"
+
+
+def test_a_repair_is_no_publication_and_older_ones_are_read_through_it(log: Log) -> None:
+    exchange(log, "r", 10)
+    repaired = log.head()
+    assert repaired is not None
+    publish(log, "d", 30)
+    assert uppers(log) == [40, 30, 20, 10]
+    newest, *older = log.entries()
+    assert newest.through == (newest.snapshot, 40)
+    assert {entry.through for entry in older} == {(repaired.snapshot, 30)}
+
+
+def test_the_same_repair_twice_is_one(log: Log) -> None:
+    before, out = rows(log), file_of(log, 10)
+    change = Exchange(frozenset([out.path]), (stage(log, "r", 10),))
+    assert [log.exchange(0, None, repair("r", out), change) for _ in range(2)] == [Verdict.FREE] * 2
+    assert rows(log) == before
+
+
+def test_a_publish_in_between_is_kept(log: Log) -> None:
+    out = file_of(log, 10)
+    change = Exchange(frozenset([out.path]), (stage(log, "r", 10),))
+    publish(log, "d", 30)
+    before = rows(log)
+    assert log.exchange(0, None, repair("r", out), change) is Verdict.FREE
+    assert rows(log) == before
+    assert uppers(log) == [40, 30, 20, 10]
+
+
+def test_of_two_repairs_the_second_looks_again_and_leaves_nothing_behind(log: Log) -> None:
+    before, out = rows(log), file_of(log, 10)
+    late = Exchange(frozenset([out.path]), (stage(log, "late", 10),))
+    assert exchange(log, "r", 10) is Verdict.FREE
+    assert log.exchange(0, None, repair("late", out), late) is Verdict.MOVED
+    assert rows(log) == before
+    table = log.load()
+    assert table is not None
+    assert not set(late.staged) & set(table.snapshots)
+
+
+def test_a_repair_of_another_generation_is_fenced(log: Log) -> None:
+    out = file_of(log, 10)
+    change = Exchange(frozenset([out.path]), (stage(log, "r", 10),))
+    assert log.exchange(1, None, repair("r", out), change) is Verdict.FENCED
+
+
+def test_a_lost_manifest_is_written_anew(iceberg: Catalog) -> None:
+    log = Log(iceberg, "web", "visits")
+    log.create(pa.schema([("k", pa.string())]), ("k",), 0, {})
+    for name, epoch in (("a", 0), ("b", 10)):
+        publish(log, name, epoch)
+    before = rows(log)
+    table = iceberg.iceberg("web", "visits")
+    head = table.current_snapshot()
+    assert head is not None
+    (manifest,) = (each for each in head.manifests(table.io) if each.added_snapshot_id == head.snapshot_id)
+    iceberg.remove(manifest.manifest_path)
+    change = Exchange(manifests=frozenset([manifest.manifest_path]), named=(file_of(log, 10),))
+    assert log.exchange(0, None, Repair("visits", "r", (), (), (), 0, 0, 0.1), change) is Verdict.FREE
+    assert rows(log) == before
+
+
+def test_totals_stay_when_files_are_exchanged(iceberg: Catalog) -> None:
+    log = Log(iceberg, "web", "visits")
+    log.create(pa.schema([("k", pa.string())]), ("k",), 0, {})
+    publish(log, "a", 0)
+
+    def totals() -> dict[str, str]:
+        head = iceberg.iceberg("web", "visits").current_snapshot()
+        assert head is not None
+        assert head.summary is not None
+        return {name: str(head.summary[f"total-{name}"]) for name in ("data-files", "records")}
+
+    before = totals()
+    assert exchange(log, "r", 0) is Verdict.FREE
+    assert totals() == before == {"data-files": "1", "records": "2"}

@@ -1,0 +1,159 @@
+"""Metadata, manifests and sidecars are written anew from what other files say, without a JVM; what stays lost is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from firnline.plan.verification import Holding
+from firnline.runtime.project import Project
+from firnline.runtime.repair import planned, repair
+from firnline.runtime.verify import verify
+from firnline.world import World, replaced
+from tests.project import firnline
+from tests.verifying import cut, data_file, local, taken
+from tests.web_logs import copies, publish
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Project]:
+    return copies(tmp_path_factory.mktemp("repaired") / "project")
+
+
+@pytest.fixture
+def project(healthy: Callable[[], Project]) -> Project:
+    return healthy()
+
+
+def no_session() -> NoReturn:
+    raise AssertionError("nothing is to be computed")
+
+
+def rows(project: Project) -> list[tuple[int, int, int]]:
+    found = project.catalog.iceberg("web", "seen").scan(selected_fields=("k", "_epoch", "_part")).to_arrow()
+    return sorted(zip(*(found[name].to_pylist() for name in ("k", "_epoch", "_part")), strict=True))
+
+
+def manifest(log: Holding, at: int) -> Path:
+    (found,) = log.revisions[at].manifests or ()
+    return local(found.file.path)
+
+
+def sidecar(log: Holding, at: int) -> Path:
+    found = log.revisions[at].sidecar
+    assert found is not None
+    return local(found.path)
+
+
+DAMAGE: dict[str, tuple[str, Callable[[Holding], list[Path]]]] = {
+    "a manifest": ("manifests", lambda log: [manifest(log, 1)]),
+    "all manifests": ("manifests", lambda log: [manifest(log, at) for at in range(3)]),
+    "the head's list": ("manifests", lambda log: [local(log.revisions[2].manifest_list.path)]),
+    "an older list": ("manifests", lambda log: [local(log.revisions[0].manifest_list.path)]),
+    "all lists": ("manifests", lambda log: [local(each.manifest_list.path) for each in log.revisions]),
+    "the head's list and a manifest": (
+        "manifests",
+        lambda log: [local(log.revisions[2].manifest_list.path), manifest(log, 0)],
+    ),
+    "a sidecar": ("sidecars", lambda log: [sidecar(log, 1)]),
+    "the metadata file": ("metadata", lambda log: [local(log.metadata.path)]),
+}
+
+
+@pytest.mark.parametrize("how", ["lost", "cut"])
+@pytest.mark.parametrize("what", DAMAGE)
+def test_what_is_not_rows_is_written_anew_without_spark(project: Project, what: str, how: str) -> None:
+    before = rows(project)
+    entries = [(entry.attempt, entry.lower, entry.description) for entry in project.log("web", "seen").entries()]
+    kind, files = DAMAGE[what]
+    for file in files(taken(project, "web", "seen")):
+        file.unlink() if how == "lost" else cut(file, 60)
+    (step,) = planned(project).steps
+    assert (step.collection, step.what, step.how) == ("seen", kind, "rebuild")
+    found = repair(project, no_session)
+    assert found.is_whole, found
+    assert rows(project) == before
+    assert verify(project).problems == ()
+    assert [(entry.attempt, entry.lower, entry.description) for entry in project.log("web", "seen").entries()] == entries
+    publish(project, "seen", 3)
+    assert verify(project).problems == (), "epochs go on from there"
+
+
+def test_a_rebuilt_sidecar_says_what_the_lost_one_said(project: Project) -> None:
+    log = project.log("web", "seen")
+    (_, entry, _) = log.entries()
+    before = log.sidecar(entry)
+    local(entry.sidecar).unlink()
+    repair(project, no_session)
+    assert log.sidecar(entry) == before
+
+
+@pytest.mark.parametrize("what", ["metadata", "list"])
+def test_the_frontier_comes_back(project: Project, what: str) -> None:
+    before = project.control("web").frontier()
+    log = taken(project, "web", "_frontier")
+    local(log.metadata.path if what == "metadata" else log.revisions[-1].manifest_list.path).unlink()
+    found = repair(project, no_session)
+    assert found.is_whole, found
+    assert project.control("web").frontier() == before
+
+
+def test_several_kinds_of_damage_are_repaired_one_after_the_other(project: Project) -> None:
+    before, log = rows(project), taken(project, "web", "seen")
+    for file in (local(log.metadata.path), manifest(log, 0), local(log.revisions[1].manifest_list.path)):
+        file.unlink()
+    found = repair(project, no_session)
+    assert found.is_whole, found
+    assert [each.step.what for each in found.done] == ["metadata", "manifests"]
+    assert rows(project) == before
+
+
+def test_a_lost_data_file_whose_manifest_is_lost_too_is_still_told(project: Project) -> None:
+    log = taken(project, "web", "seen")
+    manifest(log, 1).unlink()
+    local(data_file(log, 1, 1).file.path).unlink()
+    steps = planned(project).steps
+    assert [step.what for step in steps] == ["manifests"]
+    with pytest.raises(AssertionError, match="nothing is to be computed"):
+        repair(project, no_session)
+    (after,) = planned(project).steps
+    assert (after.what, after.cells) == ("rows", ((1, 1),))
+
+
+class Killed(BaseException):
+    """What a process that dies does not catch."""
+
+
+class Deadly(World):
+    """Dies at a point, once."""
+
+    def __init__(self, point: str) -> None:
+        super().__init__()
+        self.point: str | None = point
+
+    def reach(self, point: str) -> None:
+        if point == self.point:
+            self.point = None
+            raise Killed
+
+
+@pytest.mark.parametrize("point", ["repair.judged", "repair.described", "repair.committed"])
+def test_a_repair_that_dies_is_done_by_the_next(project: Project, point: str) -> None:
+    before = rows(project)
+    manifest(taken(project, "web", "seen"), 1).unlink()
+    with replaced(Deadly(point)), pytest.raises(Killed):
+        repair(project, no_session)
+    assert repair(project, no_session).is_whole
+    assert rows(project) == before
+
+
+def test_the_command_shows_the_plan_repairs_and_ends_with_nought(project: Project) -> None:
+    manifest(taken(project, "web", "seen"), 1).unlink()
+    root = project.settings.root
+    (step,) = firnline(root, "repair", "--dry-run", "--json")["steps"]
+    assert (step["collection"], step["what"], step["epochs"]) == ("seen", "manifests", ["1"])
+    assert "rebuild manifests" in firnline(root, "repair", "web.seen")
+    assert "Nothing to do" in firnline(root, "repair")
