@@ -7,11 +7,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from firnline.errors import FirnlineError
 from firnline.model.description import Description, Verdict
 from firnline.model.stored_file import StoredFile
 from firnline.tables.catalog import Catalog
-from firnline.tables.log import ATTEMPT, Log
+from firnline.tables.log import ATTEMPT, Log, staged_by
 from firnline.tables.port import Exchange, Tables
+from firnline.tables.rebuilding import rebuild_metadata
 from firnline.tables.sidecar import Repair
 from tests.contract.logs import attempt, uppers
 from tests.simulation.memory import MemoryTables
@@ -152,6 +154,31 @@ def test_a_lost_manifest_is_written_anew(iceberg: Catalog) -> None:
     change = Exchange(manifests=frozenset([manifest.manifest_path]), named=(file_of(log, 10),))
     assert log.exchange(0, None, Repair("visits", "r", (), (), (), 0, 0, 0.1), change) is Verdict.FREE
     assert rows(log) == before
+
+
+def test_a_lost_metadata_file_is_written_anew_with_all_that_was_published(iceberg: Catalog) -> None:
+    log = Log(iceberg, "web", "visits")
+    log.create(pa.schema([("k", pa.string())]), ("k",), 0, {})
+    for name, epoch in (("a", 0), ("b", 10)):
+        publish(log, name, epoch)
+    before, head = rows(log), log.head()
+    lost = iceberg.version("web", "visits")
+    assert lost is not None
+    iceberg.remove(lost)
+    with pytest.raises(FirnlineError, match="LOG_UNREADABLE"):
+        log.head()
+    rebuild_metadata(iceberg, "web", "visits", lambda several: several[0])
+    assert rows(log) == before
+    again = log.head()
+    assert head is not None
+    assert again is not None
+    assert (again.description, again.fingerprint) == (head.description, head.fingerprint)
+    table = log.load()
+    assert table is not None
+    assert not staged_by(table, "b"), "what was published is not staged any more"
+    assert not iceberg.point("web", "visits", lost, "elsewhere"), "of two that repair it, one does"
+    publish(log, "c", 20)
+    assert uppers(log) == [30, 20, 10]
 
 
 def test_totals_stay_when_files_are_exchanged(iceberg: Catalog) -> None:

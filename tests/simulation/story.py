@@ -14,8 +14,10 @@ from firnline.runtime.advance import advance_by, complete
 from firnline.runtime.flusher import flush
 from firnline.runtime.maintain import maintain
 from firnline.tables.determinants import FOLDER
-from firnline.tables.log import ATTEMPT, SIDECAR
-from firnline.tables.sidecar import Sidecar
+from firnline.tables.log import ATTEMPT, LOWER, SIDECAR, is_repair, newest_repair
+from firnline.tables.metadata import Metadata
+from firnline.tables.port import Exchange
+from firnline.tables.sidecar import Repair, Sidecar
 from firnline.world import replaced
 from tests.simulation.memory import MemoryTables
 from tests.simulation.pipeline import EPOCHS, GRAPH, Engine, State, digests, oracle, project
@@ -72,6 +74,7 @@ class Story:
             self.scheduler.start(f"reader {number}", self._read)
             self.scheduler.start(f"flusher {number}", self._flush)
             self.scheduler.start(f"maintenance {number}", self._maintain)
+            self.scheduler.start(f"repair {number}", lambda: self._repair(chance.choice(GRAPH.collections).name))
 
     def _task(self, worker: str, name: str, epoch: int) -> None:
         def work() -> None:
@@ -135,6 +138,39 @@ class Story:
             except (OSError, FirnlineError):
                 continue
 
+    def _repair(self, name: str) -> None:
+        """Make the rows of one epoch again and exchange its file for the new one, while epochs go on."""
+        log = self.project.log(GRAPH.name, name)
+        for _ in range(3):
+            self.scheduler.sleep(1)
+            try:
+                table = log.load()
+                files = [] if table is None else self._files(table)
+                if table is None or not files:
+                    continue
+                path, epoch = self.scheduler.chance.choice(files)
+                attempt, since = self.scheduler.new_id(), newest_repair(table)
+                rows = self.tables.rows[int(path)]
+                self.tables.stage(GRAPH.name, name, rows, {ATTEMPT: attempt, LOWER: str(epoch)})
+                note = Repair(name, attempt, ((epoch, 0),), (path,), (), len(rows), len(rows), 0.0)
+                change = Exchange(frozenset([path]), (log.staged(attempt),))
+                log.exchange(0, None if since is None else since.id, note, change)
+            except (OSError, FirnlineError):
+                continue
+
+    def _files(self, table: Metadata) -> list[tuple[str, int]]:
+        """The files that the head names, each with its epoch."""
+        found: dict[str, int] = {}
+        for snapshot in reversed(list(table.main_line())):
+            content = self.tables.files[snapshot.summary[SIDECAR]]
+            if is_repair(snapshot):
+                note = Repair.of_json(content)
+                found = {path: epoch for path, epoch in found.items() if path not in note.out}
+                found |= {file.path: file.first for file in note.files}
+            else:
+                found |= {file.path: file.first for file in Sidecar.of_json(content).files or ()}
+        return sorted(found.items())
+
     def _expected(self, name: str, upper: int) -> State:
         """From what was logged of the outside: what nobody logged, nobody may have used."""
         folder = f"{self.tables.warehouse}/{GRAPH.name}/{FOLDER}"
@@ -160,9 +196,10 @@ class Story:
                 sidecar = Sidecar.of_json(self.tables.files[entry.sidecar])
                 assert sidecar.attempt == entry.attempt
                 assert sidecar.digests == digests(self.tables.rows[entry.snapshot]), f"{name.name}: the digest is not of the rows"
-                assert self.tables.state(table, entry.snapshot, reach) == self._expected(name.name, reach), (
-                    f"{name.name} at {reach}"
-                )
+                for snapshot in (entry.snapshot, entry.through[0]):
+                    assert self.tables.state(table, snapshot, reach) == self._expected(name.name, reach), (
+                        f"{name.name} at {reach}"
+                    )
         uppers = [cut.upper for cut in self.cuts]
         assert uppers == sorted(uppers), "the frontier moved back"
 

@@ -8,7 +8,7 @@ allows it; everything else is written anew from what other files say.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from firnline.model.declaration import Collection as Declared
@@ -165,7 +165,7 @@ def _lost_cells(log: Holding, damage: Sequence[Problem]) -> set[Cell]:
 
 
 def _sidecars(log: Holding, damage: Sequence[Problem]) -> Step | None:
-    lost = [each for each in log.published() if each.summary is not None and each.told is None and not log.is_control]
+    lost = [] if log.is_control else [each for each in log.published() if each.summary is not None and not _is_told(each)]
     if not lost:
         return None
     return Step(
@@ -254,6 +254,12 @@ def _refused(log: Holding, step: Step, graph: Graph) -> Refusal | None:
     else:
         return None
     return Refusal(log.pipeline, log.collection, f"{step.rows} rows are lost; {what}")
+
+
+def _is_told(revision: Revision) -> bool:
+    """Whether the sidecar says what the summary says."""
+    told, said = revision.told, revision.summary
+    return told is not None and said is not None and replace(told, seconds=said.seconds) == said
 
 
 def _known(log: Holding) -> list[Manifest]:

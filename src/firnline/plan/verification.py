@@ -136,6 +136,10 @@ class Holding:
         repairs = [position for position, revision in enumerate(published) if revision.is_repair]
         return published[repairs[-1] :] if repairs else published
 
+    def repairs(self) -> list[Revision]:
+        """Those that only exchanged files."""
+        return [revision for revision in self.published() if revision.is_repair]
+
     def cells(self) -> list[Cell]:
         """Where anything ever changed, as far as is known."""
         return sorted({cell for revision in self.published() for cell in revision.cells()})
@@ -169,7 +173,9 @@ def problems_of(log: Holding) -> list[Problem]:
     if found is not None:
         what = f"{found[1]}; without it nothing of the log can be read"
         return [Problem(log.pipeline, log.collection, found[0], what, log.metadata.path)]
-    return [problem for revision in log.revisions for problem in _of_revision(log, revision)] + list(_of_chain(log))
+    read = {revision.snapshot for revision in log.unsuperseded()}
+    of_each = (_of_revision(log, revision, revision.is_staged or revision.snapshot in read) for revision in log.revisions)
+    return [problem for several in of_each for problem in several] + list(_of_chain(log))
 
 
 def frontier_problems(
@@ -255,9 +261,9 @@ def _fault(file: File) -> tuple[Kind, str] | None:
     return None
 
 
-def _of_revision(log: Holding, revision: Revision) -> Iterator[Problem]:
+def _of_revision(log: Holding, revision: Revision, is_read: bool) -> Iterator[Problem]:
+    """What is wrong with a snapshot; its list matters only if somebody may still read through it."""
     cells = log.cells() if revision.is_repair else revision.cells()
-    is_superseded = not revision.is_staged and revision not in log.unsuperseded()
 
     def problem(
         kind: Kind, what: str, file: str | None = None, *, touched: Sequence[Cell] = cells, about: About = "log"
@@ -268,11 +274,11 @@ def _of_revision(log: Holding, revision: Revision) -> Iterator[Problem]:
         parts = tuple(sorted({part for _, part in touched}))
         return Problem(log.pipeline, log.collection, kind, what, file, epochs, parts, revision.is_staged, about)
 
-    if (found := _fault(revision.manifest_list)) is not None and not is_superseded:
+    if (found := _fault(revision.manifest_list)) is not None and is_read:
         is_head = not revision.is_staged and revision is log.published()[-1]
         lost = "nothing of the log can be read" if is_head else "the log cannot be read as of this snapshot"
         yield problem(found[0], f"{found[1]}; without this manifest list {lost}", revision.manifest_list.path)
-    elif revision.manifests is None and not is_superseded:
+    elif revision.manifests is None and is_read:
         yield problem("unreadable", "no readable manifest list says which data files these are")
     for manifest in revision.manifests or ():
         if (found := _fault(manifest.file)) is not None:
@@ -323,8 +329,7 @@ def _of_account(revision: Revision) -> Iterator[tuple[Kind, str, str | None]]:
 
 def uncovered(log: Holding, revision: Revision) -> list[Cell]:
     """What the digests speak of while no data file may hold it; nothing is said where manifests cannot be read."""
-    published = log.published()
-    holders = [revision, *(each for each in published[published.index(revision) :] if each.is_repair)]
+    holders = [revision, *log.repairs()]
     if any(each.manifests is None for each in holders):
         return []
     manifests = [manifest for each in holders for manifest in each.manifests or ()]

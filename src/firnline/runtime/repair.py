@@ -8,7 +8,7 @@ at again after every step, so that a repair may be cut off anywhere, and two at 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ from firnline.plan.repairing import Plan, Refusal, Step, in_order, owner, plan, 
 from firnline.plan.verification import Cell, Holding, Problem, covers, data_of, expected_digests, problems_of
 from firnline.runtime import rebuild
 from firnline.runtime.project import Declared, Project
-from firnline.runtime.verify import Begun, examine, taken
+from firnline.runtime.verify import Begun, examine, taken, targets_of
 from firnline.world import world
 
 if TYPE_CHECKING:
@@ -111,17 +111,8 @@ def repair(
             except FirnlineError as error:
                 failed.append(Failed(log.pipeline, log.collection, error))
         refusals += mending.refusals
-    return Repaired(tuple(done), tuple(failed), tuple(refusals), tuple(_left(project, asked, pipelines)))
-
-
-def _left(project: Project, asked: str | None, pipelines: Sequence[_Damaged]) -> Iterator[Problem]:
-    """What is still wrong with what was asked for, and with what was touched."""
-    touched = {(log.pipeline, log.collection) for each in pipelines for log in each.logs}
-    pipeline, _, collection = (asked or "").partition(".")
-    for problem in examine(project, pipeline or None).problems:
-        is_asked = not collection or problem.collection == collection
-        if not problem.is_staged and (is_asked or (problem.pipeline, problem.collection) in touched):
-            yield problem
+    left = examine(project, _targets(project, asked)).problems
+    return Repaired(tuple(done), tuple(failed), tuple(refusals), tuple(each for each in left if not each.is_staged))
 
 
 @dataclass(frozen=True)
@@ -141,25 +132,27 @@ class _Damaged:
 
 def _damaged(project: Project, asked: str | None, session: SparkSession | None, begun: Begun) -> list[_Damaged]:
     """What is damaged, by pipeline; of a collection that is asked for, also all that it comes from."""
-    pipeline, _, collection = (asked or "").partition(".")
-    found = examine(project, pipeline or None, session, begun)
-    if collection and collection not in project.catalog.names(pipeline):
-        project.graph(pipeline).collection(collection)  # refuses what is not declared either
+    found = examine(project, _targets(project, asked), session, begun)
     damaged = []
     for name in dict.fromkeys(log.pipeline for log in found.logs):
-        graph = project.graph(name)
-        wanted = _upstream(graph, collection.partition("__")[0]) if collection else None
         problems = tuple(each for each in found.problems if each.pipeline == name and not each.is_staged)
         touched = {each.collection for each in problems}
-        logs = tuple(
-            log
-            for log in found.logs
-            if log.pipeline == name
-            and log.collection in touched
-            and (wanted is None or log.collection.partition("__")[0] in wanted)
-        )
-        damaged.append(_Damaged(graph, logs, problems))
+        logs = tuple(log for log in found.logs if log.pipeline == name and log.collection in touched)
+        damaged.append(_Damaged(project.graph(name), logs, problems))
     return [each for each in damaged if each.logs]
+
+
+def _targets(project: Project, asked: str | None) -> list[tuple[str, str]]:
+    """What to look at; of a collection that is asked for, which may have no log yet, also all that it comes from."""
+    pipeline, _, collection = (asked or "").partition(".")
+    every = targets_of(project, pipeline or None)
+    if not collection:
+        return every
+    graph = project.graph(pipeline)
+    if (pipeline, collection) not in every:
+        graph.collection(collection)
+    wanted = _upstream(graph, collection.partition("__")[0])
+    return [(of, name) for of, name in every if name.partition("__")[0] in wanted]
 
 
 def _upstream(graph: Graph, name: str) -> set[str]:

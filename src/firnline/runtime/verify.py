@@ -7,7 +7,7 @@ added up anew from all rows on Spark.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
@@ -67,7 +67,7 @@ def verify(
         begun: What to tell how far it is.
     """
     began = time.monotonic()
-    found = examine(project, asked, session, begun)
+    found = examine(project, targets_of(project, asked), session, begun)
     return Verified(
         len(found.logs),
         sum(log.files for log in found.logs),
@@ -83,10 +83,12 @@ def verify(
 
 
 def examine(
-    project: Project, asked: str | None = None, session: SparkSession | None = None, begun: Begun = lambda *_: None
+    project: Project,
+    targets: Sequence[tuple[str, str]],
+    session: SparkSession | None = None,
+    begun: Begun = lambda *_: None,
 ) -> Examined:
-    """Look at logs; as for ``verify``."""
-    targets = _targets(project, asked)
+    """Look at some (pipeline, collection); as for ``verify``."""
     frontiers = {pipeline: _frontier(project, pipeline) for pipeline in dict.fromkeys(name for name, _ in targets)}
     logs: list[Holding] = []
     problems: list[Problem] = []
@@ -105,7 +107,8 @@ def examine(
     for pipeline, frontier in frontiers.items():
         readable = {log.collection: log.description() for log in logs if log.pipeline == pipeline and log.metadata.is_sound()}
         beyond = frontier_problems(pipeline, frontier, readable, project.catalog.names(pipeline))
-        problems += [problem for problem in beyond if asked in (None, pipeline, f"{pipeline}.{problem.collection}")]
+        names = {name for of, name in targets if of == pipeline}
+        problems += [problem for problem in beyond if problem.collection in names or names >= project.catalog.names(pipeline)]
     return Examined(tuple(logs), tuple(problems), tuple(not_added))
 
 
@@ -120,7 +123,7 @@ def labels(project: Project, pipelines: Iterable[str]) -> dict[str, Callable[[in
     return found
 
 
-def _targets(project: Project, asked: str | None) -> list[tuple[str, str]]:
+def targets_of(project: Project, asked: str | None) -> list[tuple[str, str]]:
     """The (pipeline, collection) to look at; hidden collections and control tables are among them."""
     pipeline, _, collection = (asked or "").partition(".")
     pipelines = project.pipelines()

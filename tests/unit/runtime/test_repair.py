@@ -63,8 +63,10 @@ DAMAGE: dict[str, tuple[str, Callable[[Holding], list[Path]]]] = {
 }
 
 
-@pytest.mark.parametrize("how", ["lost", "cut"])
-@pytest.mark.parametrize("what", DAMAGE)
+CUT = ("a manifest", "the head's list", "a sidecar", "the metadata file")
+
+
+@pytest.mark.parametrize(("what", "how"), [*((what, "lost") for what in DAMAGE), *((what, "cut") for what in CUT)])
 def test_what_is_not_rows_is_written_anew_without_spark(project: Project, what: str, how: str) -> None:
     before = rows(project)
     entries = [(entry.attempt, entry.lower, entry.description) for entry in project.log("web", "seen").entries()]
