@@ -16,14 +16,13 @@ from typing import Literal
 from firnline.model.description import Description
 from firnline.model.digest import Digest
 from firnline.model.fingerprint import Fingerprint
+from firnline.model.gap import Cell, Gap
 from firnline.model.stored_file import StoredFile
 from firnline.plan.frontier import Frontier
 
 Kind = Literal["missing", "truncated", "altered", "unreadable", "inconsistent"]
 About = Literal["log", "sidecar", "data"]
 """Whether all that a log holds is hard to read, only what was noted about an epoch, or some of its rows."""
-Cell = tuple[int, int]
-"""An (epoch, part)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +103,8 @@ class Revision:
     """The data files that it took out."""
     at: int = 0
     """When it was committed, in milliseconds."""
+    gap: str = ""
+    """The gap that it opened, if it took rows out and put none in their place."""
 
     def cells(self) -> list[Cell]:
         """Where it changed something, as far as is known."""
@@ -125,6 +126,8 @@ class Holding:
     bytes: int = 0
     unreferenced: int = 0
     unreferenced_bytes: int = 0
+    gaps: tuple[Gap, ...] = ()
+    """What the gap ledger says that it lacks."""
 
     def published(self) -> list[Revision]:
         """The revisions of the main line."""
@@ -197,7 +200,21 @@ def frontier_problems(
             yield Problem(pipeline, name, "inconsistent", what)
 
 
+def missing(log: Holding) -> set[Cell]:
+    """What the gap ledger says that the log lacks, and what it lacks."""
+    if not log.gaps:
+        return set()
+    lacking = {cell for revision in log.published() for cell in uncovered(log, revision)}
+    return {cell for cell in lacking if any(cell in gap for gap in log.gaps)}
+
+
 def expected_digests(log: Holding) -> dict[Cell, Digest]:
+    """The digests of what storage should hold: those of all that was published, without gaps."""
+    gone = missing(log)
+    return {cell: digest for cell, digest in published_digests(log).items() if cell not in gone}
+
+
+def published_digests(log: Holding) -> dict[Cell, Digest]:
     """The digests by the sidecars of all published revisions, added up."""
     added: dict[Cell, Digest] = {}
     for revision in log.published():
@@ -298,7 +315,7 @@ def _of_revision(log: Holding, revision: Revision, is_read: bool) -> Iterator[Pr
     if not revision.is_staged and not revision.is_repair and not log.is_control:
         for kind, what, file in _of_account(revision):
             yield problem(kind, what, file, about="sidecar")
-        for cell in uncovered(log, revision):
+        for cell in set(uncovered(log, revision)) - missing(log):
             yield problem("inconsistent", "the sidecar counts rows, but no data file holds them", touched=[cell], about="sidecar")
 
 

@@ -175,7 +175,7 @@ class _Inventory:
             note = Repair.of_json(self.storage.content(file))
         except Exception:
             return revision
-        return replace(revision, sidecar=file, files=note.files, out=note.out)
+        return replace(revision, sidecar=file, files=note.files, out=note.out, gap=note.gap)
 
     def _staged(self, snapshot: Snapshot) -> Revision:
         file, found = self._parsed_list(self._list(snapshot))

@@ -226,7 +226,7 @@ class Log:
             world().reach("repair.judged")
             path = f"{table.location}/firnline/{repair.attempt}.json"
             if not is_described:
-                files = (*change.named, *(file for each in ours for file in self._catalog.data_files(table, each)))
+                files = (*change.named, *change.back, *(file for each in ours for file in self._catalog.data_files(table, each)))
                 self._catalog.write(path, replace(repair, files=files).as_json())
                 is_described = True
                 world().reach("repair.described")

@@ -26,6 +26,7 @@ from firnline.tables.exchanging import named_again
 from firnline.tables.log import head_of, staged_by, summary_of
 from firnline.tables.metadata import Metadata
 from firnline.tables.sidecar import Sidecar
+from firnline.tables.storage import is_there
 
 Choose = Callable[[list[Sidecar]], Sidecar]
 """Which of several sidecars of the same epoch was published."""
@@ -94,13 +95,7 @@ def _followers(catalog: Catalog, table: Metadata, choose: Choose) -> Iterator[tu
 
 def _is_there(sidecar: Sidecar) -> bool:
     """Whether every data file of a snapshot is there, of the right size."""
-    if sidecar.files is None:
-        return False
-    for file in sidecar.files:
-        filesystem, inner = fsspec.url_to_fs(file.path)
-        if not filesystem.exists(inner) or filesystem.size(inner) != file.bytes:
-            return False
-    return True
+    return sidecar.files is not None and all(map(is_there, sidecar.files))
 
 
 class _Appending(_FastAppendFiles):
