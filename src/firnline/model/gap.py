@@ -91,6 +91,8 @@ class Gap:
         """Whether a reader's state, as of the epochs before a point, was computed without the rows."""
         if upto <= self.before.get(reader, upto - 1) or (self.made_good is not None and upto >= self.made_good):
             return False
+        if not any(span.first < upto for span in self.spans):
+            return False
         return self.phase != "back" or reader not in self.after or upto < self.after[reader]
 
 

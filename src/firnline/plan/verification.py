@@ -8,7 +8,7 @@ the (epoch, part) that it touches. Facts in, problems out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
@@ -177,7 +177,8 @@ def problems_of(log: Holding) -> list[Problem]:
         what = f"{found[1]}; without it nothing of the log can be read"
         return [Problem(log.pipeline, log.collection, found[0], what, log.metadata.path)]
     read = {revision.snapshot for revision in log.unsuperseded()}
-    of_each = (_of_revision(log, revision, revision.is_staged or revision.snapshot in read) for revision in log.revisions)
+    gone = missing(log)
+    of_each = (_of_revision(log, each, each.is_staged or each.snapshot in read, gone) for each in log.revisions)
     return [problem for several in of_each for problem in several] + list(_of_chain(log))
 
 
@@ -278,8 +279,11 @@ def _fault(file: File) -> tuple[Kind, str] | None:
     return None
 
 
-def _of_revision(log: Holding, revision: Revision, is_read: bool) -> Iterator[Problem]:
-    """What is wrong with a snapshot; its list matters only if somebody may still read through it."""
+def _of_revision(log: Holding, revision: Revision, is_read: bool, gone: Container[Cell]) -> Iterator[Problem]:
+    """What is wrong with a snapshot; its list matters only if somebody may still read through it.
+
+    What is known to be ``gone`` is not.
+    """
     cells = log.cells() if revision.is_repair else revision.cells()
 
     def problem(
@@ -315,7 +319,9 @@ def _of_revision(log: Holding, revision: Revision, is_read: bool) -> Iterator[Pr
     if not revision.is_staged and not revision.is_repair and not log.is_control:
         for kind, what, file in _of_account(revision):
             yield problem(kind, what, file, about="sidecar")
-        for cell in set(uncovered(log, revision)) - missing(log):
+        for cell in uncovered(log, revision):
+            if cell in gone:
+                continue
             yield problem("inconsistent", "the sidecar counts rows, but no data file holds them", touched=[cell], about="sidecar")
 
 
