@@ -22,7 +22,7 @@ from firnline.plan.repairing import Plan, Refusal, Step, in_order, owner, plan, 
 from firnline.plan.verification import Cell, Holding, Problem, covers, data_of, expected_digests, problems_of
 from firnline.runtime import rebuild
 from firnline.runtime.project import Declared, Project
-from firnline.runtime.verify import Begun, examine, taken, targets_of
+from firnline.runtime.verify import Begun, Examined, examine, taken, targets_of
 from firnline.world import world
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ def planned(
     project: Project, asked: str | None = None, session: SparkSession | None = None, begun: Begun = lambda *_: None
 ) -> Plan:
     """What a repair would do now; with a session, also about rows that only their digests tell."""
-    plans = [found.plan() for found in _damaged(project, asked, session, begun)]
+    found = examine(project, _targets(project, asked), session, begun)
+    plans = [damaged.plan() for damaged in _damaged(project, found)]
     return Plan(tuple(step for each in plans for step in each.steps), tuple(one for each in plans for one in each.refusals))
 
 
@@ -102,7 +103,9 @@ def repair(
     done: list[Done] = []
     failed: list[Failed] = []
     refusals: list[Refusal] = []
-    pipelines = _damaged(project, asked, session() if is_deep else None, begun)
+    targets = _targets(project, asked)
+    found = examine(project, targets, session() if is_deep else None, begun)
+    pipelines = _damaged(project, found)
     for damaged in pipelines:
         mending = Mending(project, damaged.graph, session, taking)
         for log in in_order(damaged.graph, damaged.logs):
@@ -111,7 +114,7 @@ def repair(
             except FirnlineError as error:
                 failed.append(Failed(log.pipeline, log.collection, error))
         refusals += mending.refusals
-    left = examine(project, _targets(project, asked)).problems
+    left = (examine(project, targets) if pipelines else found).problems
     return Repaired(tuple(done), tuple(failed), tuple(refusals), tuple(each for each in left if not each.is_staged))
 
 
@@ -130,9 +133,8 @@ class _Damaged:
         return plan(self.logs, {log.collection: self.of(log) for log in self.logs}, self.graph)
 
 
-def _damaged(project: Project, asked: str | None, session: SparkSession | None, begun: Begun) -> list[_Damaged]:
-    """What is damaged, by pipeline; of a collection that is asked for, also all that it comes from."""
-    found = examine(project, _targets(project, asked), session, begun)
+def _damaged(project: Project, found: Examined) -> list[_Damaged]:
+    """What is damaged, by pipeline."""
     damaged = []
     for name in dict.fromkeys(log.pipeline for log in found.logs):
         problems = tuple(each for each in found.problems if each.pipeline == name and not each.is_staged)
