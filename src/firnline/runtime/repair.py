@@ -183,7 +183,7 @@ class Mending:
         deep = [problem for problem in problems if problem.about == "data"]
         for _ in range(_MOST_LOOKS):
             log = taken(self.project, self.graph.name, collection)
-            found = steps_for(log, [*problems_of(log), *deep], self.graph)
+            found = steps_for(log, list(dict.fromkeys([*problems_of(log), *deep])), self.graph)
             if not found.steps:
                 self.refusals += found.refusals
                 return done
