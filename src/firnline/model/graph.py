@@ -69,7 +69,8 @@ class Graph:
             )
             for entry in data["collections"]
         )
-        return cls(data["name"], Schedule(**data["schedule"]), collections, data["fingerprints"], data["doc"], data["has_loss_handler"])
+        more = (data["fingerprints"], data["doc"], data["has_loss_handler"])
+        return cls(data["name"], Schedule(**data["schedule"]), collections, *more)
 
 
 def check(pipeline: Pipeline, fingerprints: Mapping[str, str], suites: Names[str] = ()) -> Graph:

@@ -39,7 +39,10 @@ class Touched:
 
 
 def touched(graph: Graph, gaps: Gaps, uppers: Mapping[str, int], upto: int | None, same: Same) -> dict[str, Touched]:
-    """What gaps did to every collection as of the epochs before a point, or as far as its log goes; ``uppers`` are the logs' ends."""
+    """What gaps did to every collection, as of the epochs before a point or as far as its log goes.
+
+    ``uppers`` is where the logs end.
+    """
     inherited: dict[str, Touched] = {}
     found: dict[str, Touched] = {}
     for collection in graph.collections:

@@ -14,10 +14,10 @@ from typing import Literal
 
 from firnline.model.declaration import Collection as Declared
 from firnline.model.declaration import OnLoss
+from firnline.model.gap import Cell
 from firnline.model.graph import Graph
 from firnline.model.stored_file import StoredFile
 from firnline.plan.verification import (
-    Cell,
     Holding,
     Manifest,
     Problem,

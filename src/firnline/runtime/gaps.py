@@ -1,6 +1,6 @@
 """Gaps: lost rows that cannot be made again are left out of a log, as its contract allows; when they can, they come back.
 
-Opening: the gap ledger says so, the rows are taken out, the ledger says that they are out. So no rows are ever missing unrecorded,
+Opening: the gap ledger says so, the rows are taken out, the ledger says that they are out. So none are ever missing unrecorded,
 and whoever reads the log in between computes from the whole state. Closing: the rows are put back, the ledger says so. So nothing
 is ever called whole that is not. The last commit of both marks the readers, after the log has changed: a run that read the log as
 it was before cannot take that mark away. Cut off anywhere, the next repair finds the gap as it stands and takes the next step.
@@ -8,11 +8,12 @@ it was before cannot take that mark away. Cut off anywhere, the next repair find
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from firnline.model.gap import Cell, Gap, spans_of
+from firnline.model.gap import Cell, Gap, Gaps, Span, spans_of
 from firnline.model.graph import Graph
 from firnline.plan.completeness import touched
 from firnline.plan.repairing import Step, owner, taken_out
@@ -23,6 +24,8 @@ from firnline.world import world
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
+
+Spans = tuple[Span, ...]
 
 
 def leave_out(project: Project, graph: Graph, log: Holding, step: Step, cells: Collection[Cell], why: str) -> None:
@@ -69,17 +72,25 @@ def turned(project: Project, graph: Graph, log: Holding) -> bool:
         if gap.made_good is not None or any(covers(data, cell) for data in unsound for cell in here):
             continue
         if here:
-            event, readers = world().new_id(), affected(project, graph, log.collection)
+            readers = affected(project, graph, log.collection)
             left, came = spans_of(cells & gone, log.cells()), spans_of(here, log.cells())
-            control.change(lambda gaps, of=gap.id: gaps.back(of, event, readers, left, came))  # type: ignore[misc]
+            control.change(partial(_back, gap.id, world().new_id(), readers, left, came))
             has_turned = True
         elif gap.phase == "opening":
-            control.change(lambda gaps, of=gap.id: gaps.settled(of))  # type: ignore[misc]
+            control.change(partial(_settled, gap.id))
             has_turned = True
     return has_turned
 
 
-def put_back(project: Project, session: SparkSession, log: Holding, step: Step) -> frozenset[Cell]:
+def _back(id: str, event: str, readers: Mapping[str, int], left: Spans, here: Spans, gaps: Gaps) -> Gaps:
+    return gaps.back(id, event, readers, left, here)
+
+
+def _settled(id: str, gaps: Gaps) -> Gaps:
+    return gaps.settled(id)
+
+
+def put_back(project: Project, session: Callable[[], SparkSession], log: Holding, step: Step) -> frozenset[Cell]:
     """Name data files again that were taken out and have turned up, with the rows that they had; whose they are."""
     from firnline.engine.staging import columns_of, digests
     from firnline.tables.port import Exchange
@@ -91,15 +102,13 @@ def put_back(project: Project, session: SparkSession, log: Holding, step: Step) 
     loaded = table.load()
     if not found or loaded is None:
         return frozenset()
-    rows = session.read.parquet(*(file.path for file in found))
+    rows = session().read.parquet(*(file.path for file in found))
     stored, published = digests(rows, columns_of(rows.schema, loaded.columns)), published_digests(log)
     right = {cell for cell, digest in stored.items() if published.get(cell) == digest}
 
-    def is_right(first: int, last: int, part: int) -> bool:
-        return all(cell in right for cell in stored if cell[1] == part and first <= cell[0] <= last)
-
-    coming = tuple(file for file in found if is_right(file.first, file.last, file.part))
-    cells = frozenset(cell for cell in right if any(file.part == cell[1] and file.first <= cell[0] <= file.last for file in coming))
+    spans = {file.path: Span(file.first, file.last, (file.part,)) for file in found}
+    coming = tuple(file for file in found if all(cell in right for cell in stored if cell in spans[file.path]))
+    cells = frozenset(cell for cell in right if any(cell in spans[file.path] for file in coming))
     if coming:
         note = Repair(log.collection, world().new_id(), tuple(sorted(cells)), (), (), sum(file.rows for file in coming), 0, 0.0)
         exchange(table, log, note, Exchange(back=coming))

@@ -117,17 +117,26 @@ class StageRun:
         return Published(verdict, staged.total, malformed.count if malformed else 0)
 
     def _derived(self, generation: int, inputs: Mapping[str, Head], began: float) -> Published:
+        control = self.project.control(self.declared.graph.name)
+        mark = control.gaps().mark(self.collection.name)
+        if mark is not None:  # it speaks of logs as they are after it was set
+            heads = {name: self.project.log(self.declared.graph.name, name).head() for name in inputs}
+            inputs = {name: head for name, head in heads.items() if head is not None}
         frames = {name: self._input(name, head) for name, head in inputs.items()}
         made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
         plan = plan_of(self.session, self.collection, frames, made, self.declared.graph)
         destination = self._into(made.frame)
         checks = self._checks(destination)
-        derived = Derived(self, plan, destination, made.frame, {name: self._lineage(name, head) for name, head in inputs.items()})
+        lineages = {name: self._lineage(name, head) for name, head in inputs.items()}
+        derived = Derived(self, plan, destination, made.frame, lineages, is_corrected=mark is not None)
+        is_ahead = mark is not None and derived.is_ahead()
         staged = self._approved(checks, destination, derived.staged(generation), generation)
         if isinstance(staged, Verdict):
             return Published(staged, Digest())
         lineage, seconds = derived.lineage(), time.monotonic() - began
         verdict = destination.publish(staged, self.epoch, generation, derived.fingerprint, lineage, seconds)
+        if mark is not None and verdict is Verdict.FREE and not is_ahead:
+            control.change(lambda gaps: gaps.corrected(self.collection.name, mark, self.epoch.upper))
         return Published(verdict, staged.total)
 
     def _checks(self, destination: Destination) -> Checks:
