@@ -20,7 +20,7 @@ def status(
     pipeline: Annotated[str | None, typer.Argument(help="A pipeline; all of the project's by default.")] = None,
     json: Json = False,
 ) -> None:
-    """Show the frontier and, per collection, epochs done, failed and missing, warnings, malformed records and completeness. Needs no JVM."""
+    """Show the frontier and, per collection, epochs done and failed, warnings, malformed records, completeness. Needs no JVM."""
     from firnline.runtime.project import Project
     from firnline.runtime.status import status as status_of
 
