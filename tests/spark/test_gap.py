@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import shutil
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -16,6 +19,7 @@ from firnline.runtime.project import Project
 from firnline.runtime.repair import Repaired, repair
 from firnline.runtime.status import status
 from firnline.runtime.verify import verify
+from firnline.world import World, replaced
 from tests.spark.running import rows, run_epoch
 from tests.verifying import data_file, local, taken
 
@@ -164,6 +168,137 @@ def test_a_part_that_is_lost_for_good_is_a_gap_until_it_comes_back(
     run_epoch(made_, spark, name, "6")
     assert held(made_, name) == from_scratch(7)
     assert verify(made_, name, spark).problems == ()
+
+
+class Killed(BaseException):
+    """What a process that dies does not catch."""
+
+
+class Deadly(World):
+    """Dies at a point, once."""
+
+    def __init__(self, point: str) -> None:
+        super().__init__()
+        self.point = point
+
+    def reach(self, point: str) -> None:
+        if point == self.point:
+            raise Killed
+
+
+STAGES = """
+    import firnline as fl
+    from pyspark.sql import functions as F
+
+    owned = fl.Pipeline("owned", schedule=1, start=0)
+
+    @owned.source(keys=["id"], parts=4, on_loss="gap")
+    def orders(epoch):
+        rows = [(epoch.lower * 100 + n, n % 5, n) for n in range(40)]
+        return epoch.spark.createDataFrame(rows, "id int, who int, amount int")
+
+    @owned.stage(keys=["who"], parts=4, on_loss="gap", refresh="full")
+    def totals(orders):
+        return orders.groupBy("who").agg(F.sum("amount").alias("total"))
+
+    @owned.stage(keys=["id"], parts=4, on_loss="gap", checks=["orders_are_small"])
+    def big(orders):
+        return orders.where("amount > 3")
+
+    @owned.stage(keys=["total"])
+    def sums(totals):
+        return totals.groupBy("total").agg(F.count("*").alias("people"))
+"""
+
+
+def expect(project: Project, most: int) -> None:
+    between = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "amount", "max_value": most}}
+    folder = project.settings.root / "include" / "expectations"
+    folder.mkdir(exist_ok=True)
+    (folder / "orders_are_small.json").write_text(json.dumps({"name": "orders_are_small", "expectations": [between]}))
+
+
+def owned(epochs: int) -> dict[str, Counter[Any]]:
+    """What the collections hold, by a computation that shares nothing with ours."""
+    orders = [(epoch * 100 + n, n % 5, n) for epoch in range(epochs) for n in range(40)]
+    totals = Counter[int]()
+    for _, who, amount in orders:
+        totals[who] += amount
+    return {
+        "orders": Counter(orders),
+        "totals": Counter(totals.items()),
+        "big": Counter(order for order in orders if order[2] > 3),
+        "sums": Counter(Counter(totals.values()).items()),
+    }
+
+
+def test_stages_make_their_gaps_good_files_that_turn_up_are_named_again_and_checks_are_asked_again(
+    project: MakeProject, spark: SparkSession
+) -> None:
+    made_ = project(owned=STAGES)
+    expect(made_, 100)
+    graph = made_.graph("owned")
+
+    def holds(epochs: int) -> bool:
+        return {name: Counter(rows(made_, graph, name)) for name in owned(0)} == owned(epochs)
+
+    for label in ("0", "1"):
+        run_epoch(made_, spark, "owned", label)
+
+    # A recovered output that does not meet its expectation, which is stricter by now, is not put back.
+    expect(made_, 20)
+    cells = [cell for cell in taken(made_, "owned", "big").cells() if cell[0] == 1]
+    local(data_file(taken(made_, "owned", "big"), *cells[0]).file.path).unlink()
+    head = made_.log("owned", "big").head()
+    (failed,) = mend(made_, spark, "owned").failed
+    assert (failed.collection, failed.error.code) == ("big", "CHECK_FAILED")
+    assert "'orders_are_small' on the delta" in failed.error.what
+    assert "owned.big at 1" in failed.error.what
+    assert made_.log("owned", "big").head() == head
+    (kept,) = [each for each in made_.check_results("owned").last() if not each.success]
+    assert (kept.collection, kept.lower) == ("big", 1)
+    assert kept.rows == 36, "asked of the whole epoch, not of what was lost"
+    expect(made_, 100)
+    assert mend(made_, spark, "owned").is_whole
+    assert verify(made_, "owned", spark).problems == ()
+
+    # Files of a source that turn up again are named again, unless they are not what they were.
+    away = []
+    for part in (0, 1):
+        path = local(data_file(taken(made_, "owned", "orders"), 1, part).file.path)
+        away.append((path, Path(shutil.move(path, path.with_suffix(".away")))))
+    module = made_.settings.root / "include" / "pipelines" / "owned.py"
+    text = module.read_text()
+    module.write_text(text.replace("n % 5, n)", "n % 5, n + 1)"))  # so that it cannot be replayed
+    assert len(mend(made_, spark, "owned").gaps) == 1
+    shutil.copy(away[0][1], away[0][0])
+    with replaced(Deadly("repair.committed")), pytest.raises(Killed):
+        mend(made_, spark, "owned")
+    assert mend(made_, spark, "owned").gaps[0][1].parts() == {1}, "the rows were back, and now the gap ledger knows it"
+    shutil.copy(away[0][1], away[1][0])
+    assert mend(made_, spark, "owned").gaps[0][1].parts() == {1}, "another file's rows are no rows of this one"
+    shutil.copy(away[1][1], away[1][0])
+    assert mend(made_, spark, "owned").gaps == ()
+    module.write_text(text)
+    run_epoch(made_, spark, "owned", "2")
+    assert holds(3)
+    assert made_.control("owned").gaps().gaps == ()
+
+    # What a stage lost comes back with its next epoch, computed from its whole inputs.
+    lost = next(cell for cell in taken(made_, "owned", "totals").cells() if cell[0] == 2)
+    local(data_file(taken(made_, "owned", "totals"), *lost).file.path).unlink()
+    module.write_text(text.replace('F.sum("amount")', 'F.sum(F.col("amount") + 0) + 1'))
+    assert mend(made_, spark, "owned").gaps[0][1].collection == "totals"
+    module.write_text(text)
+    run_epoch(made_, spark, "owned", "3")
+    assert holds(4)
+    ((_, gap),) = mend(made_, spark, "owned").gaps
+    assert gap.made_good == 4
+    assert [str(fl.completeness(f"owned.{name}", project=made_)) for name in ("totals", "sums")] == ["4/4", "1/1"]
+    assert not fl.completeness("owned.totals", as_of="2", project=made_).is_whole
+    run_epoch(made_, spark, "owned", "4")
+    assert holds(5)
+    assert verify(made_, "owned", spark).problems == ()
 
 
 def _ids(project: Project, name: str, epoch: int, part: int) -> set[int]:

@@ -279,14 +279,20 @@ def _by_contract(log: Holding, step: Step, graph: Graph, contracts: Contracts) -
         what = f"{made_by.name!r} {said} on_loss='fail': lost rows are not computed again"
     elif made_by.nondeterministic and contract == "replay":
         code = "NEEDS_REWIND"
-        rewound = " and ".join(filter(None, [repr(made_by.name), ", ".join(map(repr, graph.descendants(made_by.name)))]))
         what = (
             f"{made_by.name!r} is declared nondeterministic=True: a second run may give other rows than those that are lost, "
-            f"so that {rewound} would have to be rewound together"
+            f"so that {to_rewind(graph, made_by.name)}"
         )
     else:
         return step
     return Refusal(log.pipeline, log.collection, f"{step.rows} rows are lost; {what}", code, step)
+
+
+def to_rewind(graph: Graph, stage: str) -> str:
+    """What it would take to go on from other rows than those that were lost, without mixing both."""
+    names = [stage, *graph.descendants(stage)]
+    together = f"{', '.join(map(repr, names[:-1]))} and {names[-1]!r}" if len(names) > 1 else repr(stage)
+    return f"{together} would have to be rewound" + (" together" if len(names) > 1 else "")
 
 
 def retry(log: Holding, graph: Graph) -> Step | None:

@@ -18,9 +18,9 @@ from firnline.errors import FirnlineError
 from firnline.model.declaration import OnLoss
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
-from firnline.model.gap import Gap
+from firnline.model.gap import Gap, Gaps
 from firnline.model.graph import Graph
-from firnline.plan.repairing import Plan, Refusal, Step, in_order, owner, plan, retry, steps_for
+from firnline.plan.repairing import Plan, Refusal, Step, in_order, owner, plan, retry, steps_for, to_rewind
 from firnline.plan.verification import Holding, Problem, problems_of, published_digests
 from firnline.runtime import gaps, rebuild
 from firnline.runtime.exchange import exchange, files
@@ -411,7 +411,18 @@ class _Replaying:
             if each.summary is not None and each.summary.lower <= epoch.lower < each.summary.upper
         ]
         today = self.mending.graph.fingerprints.get(made_by.name) if made_by else None
-        return "; the code changed since" if made_with and made_with[-1] != today else ""
+        if made_with and made_with[-1] != today:
+            return "; the code changed since"
+        if made_by is None or made_by.kind == "source":
+            return ""
+        graph = self.mending.graph
+        computed_without = [name for name in made_by.inputs if any(gap.collection == name for gap in self._gaps().gaps)]
+        if computed_without:
+            return f"; rows of {', '.join(computed_without)} were missing then, or are now"
+        return f"; if it is not repeatable, {to_rewind(graph, made_by.name)}"
+
+    def _gaps(self) -> Gaps:
+        return self.mending.project.control(self.log.pipeline).gaps()
 
     def _exchange(self, began: float) -> None:
         """Put what waits into the log."""

@@ -49,9 +49,9 @@ def inventory(catalog: Catalog, pipeline: str, name: str) -> Holding:
         file = File(table.location, None)
         storage = _Storage.of(table.location)
     except FileNotFoundError:
-        return Holding(pipeline, name, file)
+        return Holding(pipeline, name, file, name == CONTROL)
     except Exception as error:
-        return Holding(pipeline, name, replace(file, size=0, fault=_told(error)))
+        return Holding(pipeline, name, replace(file, size=0, fault=_told(error)), name == CONTROL)
     return _Inventory(table, published, storage).taken()
 
 

@@ -42,7 +42,7 @@ def rebuild_metadata(catalog: Catalog, pipeline: str, name: str, choose: Choose)
     io = FsspecFileIO({})
     metadata = FromInputFile.table_metadata(io.new_input(older.version))
     transaction = Transaction(Table((pipeline, name), metadata, older.version, io, catalog.sql))
-    followers = list(_followers(catalog, older, choose)) if older.head is not None or _is_log(older) else []
+    followers = list(_followers(catalog, older, choose)) if _is_log(older) else []
     description = head_of(older).description if followers else None
     for sidecar, path in followers:
         assert description is not None

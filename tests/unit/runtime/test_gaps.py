@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
+from zlib import crc32
 
 import pytest
 
@@ -56,6 +58,12 @@ def lossy(healthy: Callable[[], Project], options: str = ', on_loss="gap"', answ
     project = healthy()
     text = UNREPEATABLE.format(options=options) + (HANDLER.format(answer=answer) if answer else "")
     (project.settings.root / "include" / "pipelines" / "web.py").write_text(textwrap.dedent(text))
+    graphs, kept = project.settings.work / "graphs", project.settings.root.with_name(f"graphs-{crc32(text.encode())}")
+    if kept.exists():  # each is made by a process of its own, which takes seconds
+        shutil.copytree(kept, graphs, dirs_exist_ok=True)
+    else:
+        project.graph("web")
+        shutil.copytree(graphs, kept)
     local(data_file(taken(project, "web", "seen"), 1, 1).file.path).unlink()
     return project
 
@@ -106,7 +114,7 @@ def test_a_gap_is_opened_wherever_the_first_attempt_dies(healthy: Callable[[], P
     with replaced(Deadly(point, passes)), pytest.raises(Killed):
         repair(project, no_session)
     died = project.control("web").gaps()
-    if (1, 1) not in {cell for cell in taken(project, "web", "seen").cells() if cell in epochs_of_files(project)}:
+    if (1, 1) not in epochs_of_files(project):
         assert died.of("seen"), "no rows are missing that nobody knows of"
         assert died.mark("seen") is not None
         assert died.mark("later") is not None
