@@ -152,6 +152,9 @@ def test_a_part_that_is_lost_for_good_is_a_gap_until_it_comes_back(
     assert "7/8" in caplog.text
     told = fl.completeness(f"{name}.spent", project=made_)
     assert (str(told), told.missing[0].collection, told.missing[0].parts) == ("7/8", "visits", (3,))
+    path = local(data_file(taken(made_, name, "longest"), 3, 3).file.path)
+    path.unlink()
+    assert mend(made_, spark, name).is_whole, "an epoch that was a correction is replayed as one"
     still = mend(made_, spark, name)
     assert (still.done, len(still.gaps), still.is_whole) == ((), 1, True), "tried again, in vain"
 

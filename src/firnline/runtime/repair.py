@@ -18,7 +18,7 @@ from firnline.errors import FirnlineError
 from firnline.model.declaration import OnLoss
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
-from firnline.model.gap import Gap, Gaps
+from firnline.model.gap import Gap
 from firnline.model.graph import Graph
 from firnline.plan.repairing import Plan, Refusal, Step, in_order, owner, plan, retry, steps_for, to_rewind
 from firnline.plan.verification import Holding, Problem, problems_of, published_digests
@@ -368,6 +368,21 @@ class _Replaying:
         return self.mending.project.log(self.log.pipeline, self.log.collection)
 
     def _replayed(self, epoch: Epoch) -> Staged:
+        """The lost rows of an epoch, staged: made as most epochs are, or else as one after a gap opened or closed is."""
+        try:
+            return self._made(epoch, is_corrected=False)
+        except FirnlineError as error:
+            if error.code != "REPLAY_DIFFERS" or not self._without():
+                raise
+        return self._made(epoch, is_corrected=True)
+
+    def _without(self) -> list[str]:
+        """The inputs of which rows were left out at some time."""
+        made_by = owner(self.mending.graph, self.log.collection)
+        inputs = made_by.inputs if made_by is not None else ()
+        return [name for name in inputs if self.mending.project.log(self.log.pipeline, name).had_gaps()]
+
+    def _made(self, epoch: Epoch, *, is_corrected: bool) -> Staged:
         from firnline.runtime.recheck import recheck
         from firnline.runtime.stage_run import StageRun
 
@@ -376,7 +391,7 @@ class _Replaying:
         assert made_by is not None, "the plan refuses what nobody makes"
         attempt = world().new_id()
         run = StageRun(mending.project, mending.declared, mending.session(), made_by, epoch, attempt)
-        staged = run.replay(name, self.step.parts(epoch.lower))
+        staged = run.replay(name, self.step.parts(epoch.lower), is_corrected=is_corrected)
         self.recomputed += staged.computed
         try:
             self._compare(epoch, staged)
@@ -415,14 +430,9 @@ class _Replaying:
             return "; the code changed since"
         if made_by is None or made_by.kind == "source":
             return ""
-        graph = self.mending.graph
-        computed_without = [name for name in made_by.inputs if any(gap.collection == name for gap in self._gaps().gaps)]
-        if computed_without:
-            return f"; rows of {', '.join(computed_without)} were missing then, or are now"
-        return f"; if it is not repeatable, {to_rewind(graph, made_by.name)}"
-
-    def _gaps(self) -> Gaps:
-        return self.mending.project.control(self.log.pipeline).gaps()
+        if without := self._without():
+            return f"; rows of {', '.join(without)} were missing then, or are now"
+        return f"; if it is not repeatable, {to_rewind(self.mending.graph, made_by.name)}"
 
     def _exchange(self, began: float) -> None:
         """Put what waits into the log."""
