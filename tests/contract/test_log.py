@@ -114,7 +114,7 @@ def test_frontier_and_gap_ledger_carry_each_other_over(tables: Tables) -> None:
     assert control.gaps() == opened
     control.change(lambda gaps: gaps.settled("g"))
     assert control.frontier() == Frontier(10, {"visits": 0})
-    control.change(lambda gaps: gaps.back("g", "b", {"seen": 10}, (), gap.spans))
+    control.change(lambda gaps: gaps.back("g", "b", {"seen": 10}, gap.spans))
     before = tables.table("web", "_frontier")
     control.change(lambda gaps: gaps.corrected("seen", "other", 20))
     assert tables.table("web", "_frontier") == before, "what changes nothing is no commit"

@@ -125,14 +125,22 @@ class Gaps:
         gaps = tuple(replace(gap, phase="open") if gap is found else gap for gap in self.gaps)
         return Gaps(gaps, {**self.corrections, **dict.fromkeys(found.before, id)})
 
-    def back(self, id: str, event: str, readers: Mapping[str, int], left: tuple[Span, ...], here: tuple[Span, ...]) -> Gaps:
+    def back(
+        self,
+        id: str,
+        event: str,
+        readers: Mapping[str, int],
+        here: tuple[Span, ...],
+        left: tuple[Span, ...] = (),
+        rows_left: int = 0,
+    ) -> Gaps:
         """After rows came back: those of ``here``; those of ``left`` are still missing. ``readers`` are today's."""
         found = next((gap for gap in self.gaps if gap.id == id and gap.phase != "back"), None)
         if found is None:
             return self
         before = {name: found.before.get(name, upper) for name, upper in readers.items()}
-        whole = replace(found, id=event, spans=here, phase="back", before=before, after={})
-        staying = (replace(found, spans=left),) if left else ()
+        whole = replace(found, id=event, spans=here, rows=found.rows - rows_left, phase="back", before=before, after={})
+        staying = (replace(found, spans=left, rows=rows_left),) if left else ()
         gaps = (each for gap in self.gaps for each in ((*staying, whole) if gap is found else (gap,)))
         return Gaps(tuple(gaps), {**self.corrections, **dict.fromkeys(readers, event)}).without_closed(None)
 

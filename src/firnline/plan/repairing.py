@@ -215,7 +215,8 @@ def _manifests(log: Holding, damage: Sequence[Problem]) -> tuple[Step | None, se
         raise _UnknownError("no manifest list can be read, and not every sidecar says which data files there are")
     if files is None and unsound:
         data = [each for _, each in data_of(log)]
-        return None, {cell for cell in log.cells() if not any(covers(each, cell) for each in data)}
+        known = {cell for cell in log.cells() if any(cell in gap for gap in log.gaps)}
+        return None, {cell for cell in log.cells() if not any(covers(each, cell) for each in data)} - known
     instead = None
     if is_headless:
         sound = [each.snapshot for each in log.published() if each.manifest_list.is_sound() and each.manifests is not None]

@@ -60,21 +60,21 @@ def affected(project: Project, graph: Graph, collection: str) -> dict[str, int]:
 
 def turned(project: Project, graph: Graph, log: Holding) -> bool:
     """Let the gap ledger say what became of a log's gaps: rows that are out, and rows that are back; whether it had to."""
-    manifests = [manifest for revision in log.published() for manifest in revision.manifests or ()]
-    if not all(manifest.file.is_sound() for manifest in manifests):
+    if not _is_known(log):
         return False
-    gone, has_turned = missing(log), False
+    gone, digests, has_turned = missing(log), published_digests(log), False
     unsound = [data for _, data in data_of(log) if not data.file.is_sound() or data.found not in (None, data.rows)]
     control = project.control(graph.name)
     for gap in log.gaps:
-        cells = {cell for cell in published_digests(log) if cell in gap}
+        cells = {cell for cell in digests if cell in gap}
         here = cells - gone
         if gap.made_good is not None or any(covers(data, cell) for data in unsound for cell in here):
             continue
         if here:
             readers = affected(project, graph, log.collection)
             left, came = spans_of(cells & gone, log.cells()), spans_of(here, log.cells())
-            control.change(partial(_back, gap.id, world().new_id(), readers, left, came))
+            rows_left = sum(digests[cell].rows for cell in cells & gone)
+            control.change(partial(_back, gap.id, world().new_id(), readers, came, left, rows_left))
             has_turned = True
         elif gap.phase == "opening":
             control.change(partial(_settled, gap.id))
@@ -82,8 +82,17 @@ def turned(project: Project, graph: Graph, log: Holding) -> bool:
     return has_turned
 
 
-def _back(id: str, event: str, readers: Mapping[str, int], left: Spans, here: Spans, gaps: Gaps) -> Gaps:
-    return gaps.back(id, event, readers, left, here)
+def _is_known(log: Holding) -> bool:
+    """Whether nothing keeps one from seeing which rows there should be, and which the log names."""
+    if not log.metadata.is_sound():
+        return False
+    lists = [revision.manifests for revision in log.published()]
+    are_told = all(revision.told is not None for revision in log.published() if revision.summary is not None)
+    return are_told and all(each is not None and all(manifest.file.is_sound() for manifest in each) for each in lists)
+
+
+def _back(id: str, event: str, readers: Mapping[str, int], here: Spans, left: Spans, rows_left: int, gaps: Gaps) -> Gaps:
+    return gaps.back(id, event, readers, here, left, rows_left)
 
 
 def _settled(id: str, gaps: Gaps) -> Gaps:

@@ -41,10 +41,10 @@ def test_a_reader_is_marked_while_the_gap_opens_and_after() -> None:
 
 def test_rows_that_come_back_mark_readers_once_more_and_the_gap_closes_when_all_are_corrected_and_seen() -> None:
     is_open = Gaps().opened(GAP).settled("g").corrected("seen", "g", 7)
-    back = is_open.back("g", "b", {"seen": 9}, (), GAP.spans)
+    back = is_open.back("g", "b", {"seen": 9}, GAP.spans)
     assert back.mark("seen") == "b"
     assert back.of("visits") == ()
-    assert back.back("g", "c", {"seen": 9}, (), GAP.spans) == back
+    assert back.back("g", "c", {"seen": 9}, GAP.spans) == back
     corrected = back.corrected("seen", "b", 10)
     assert corrected.without_closed(9).gaps, "nobody sees the correction yet"
     assert corrected.without_closed(10) == Gaps()
@@ -52,21 +52,21 @@ def test_rows_that_come_back_mark_readers_once_more_and_the_gap_closes_when_all_
 
 def test_a_run_that_began_before_rows_came_back_does_not_take_the_new_mark_away() -> None:
     is_open = Gaps().opened(GAP).settled("g")
-    back = is_open.back("g", "b", {"seen": 6}, (), GAP.spans)
+    back = is_open.back("g", "b", {"seen": 6}, GAP.spans)
     assert back.corrected("seen", "g", 7) == back
 
 
 def test_what_does_not_come_back_stays_a_gap() -> None:
     is_open = Gaps().opened(GAP).settled("g")
     left, here = (Span(3, 3, (1,)),), (Span(4, 4, (1,)),)
-    found = is_open.back("g", "b", {"seen": 6}, left, here)
-    assert [(gap.id, gap.phase, gap.spans) for gap in found.gaps] == [("g", "open", left), ("b", "back", here)]
+    found = is_open.back("g", "b", {"seen": 6}, here, left, 2)
+    assert [(gap.id, gap.phase, gap.spans, gap.rows) for gap in found.gaps] == [("g", "open", left, 2), ("b", "back", here, 3)]
     assert found.of("visits") == found.gaps[:1]
 
 
 def test_a_gap_that_nobody_reads_closes_at_once() -> None:
     lonely = replace(GAP, before={})
-    assert Gaps().opened(lonely).settled("g").back("g", "b", {}, (), GAP.spans) == Gaps()
+    assert Gaps().opened(lonely).settled("g").back("g", "b", {}, GAP.spans) == Gaps()
 
 
 def test_a_stage_makes_its_own_gap_good_with_its_next_epoch() -> None:
