@@ -15,12 +15,14 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
+from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import DataType, StructType
 
-from firnline.engine.frames import arrow_of, deltas
+from firnline.engine.frames import arrow_of, deltas, frame_of
 from firnline.engine.hashing import digest_columns, digest_of, digests_of, hash_columns, part_of
 from firnline.errors import FirnlineError
+from firnline.incremental.relation import named
 from firnline.model.digest import Digest
 from firnline.model.names import BOOKKEEPING, DIFF, EPOCH, PART, quoted
 
@@ -52,11 +54,10 @@ def placed(delta: DataFrame, columns: Sequence[Column], partition_by: Sequence[s
     )
 
 
-def stage(session: SparkSession, rows: DataFrame, table: str, attempt: str, lower: int) -> None:
-    """Write rows as a staged snapshot that carries the attempt's id and epoch."""
-    writer = rows.writeTo(table).options(
-        **{"snapshot-property.firnline.attempt": attempt, "snapshot-property.firnline.lower": str(lower)}
-    )
+def stage(session: SparkSession, rows: DataFrame, table: str, attempt: str, lower: int, wave: str | None = None) -> None:
+    """Write rows as a staged snapshot that carries the attempt's id and epoch, and its wave if it is only one of several."""
+    carried = {"attempt": attempt, "lower": str(lower), **({} if wave is None else {"wave": wave})}
+    writer = rows.writeTo(table).options(**{f"snapshot-property.firnline.{name}": value for name, value in carried.items()})
     with _STAGING:
         session.conf.set(_WAP, attempt)
         try:
@@ -71,10 +72,15 @@ def narrowed(rows: DataFrame, parts: Sequence[int]) -> tuple[DataFrame, Observat
     return rows.observe(seen, F.sum(F.abs(DIFF)).alias("rows")).where(F.col(PART).isin(*parts)), seen
 
 
-def staged_rows(session: SparkSession, table: str, snapshot: int, parent: int) -> DataFrame:
+def staged_alone(table: str, snapshot: int, parent: int | None) -> Relation:
     """The rows that a staged snapshot brought, without any of what it stands on."""
-    options = {"start-snapshot-id": str(parent), "end-snapshot-id": str(snapshot)}
-    return session.read.options(**options).table(table)
+    until = {"end-snapshot-id": str(snapshot), "start-snapshot-id": str(parent)}
+    return named(table, until if parent is not None else {"versionAsOf": str(snapshot)})
+
+
+def staged_rows(session: SparkSession, table: str, snapshot: int, parent: int | None) -> DataFrame:
+    """``staged_alone`` as a DataFrame."""
+    return frame_of(session, staged_alone(table, snapshot, parent))
 
 
 def digests(rows: DataFrame, columns: Sequence[Column]) -> dict[tuple[int, int], Digest]:

@@ -15,6 +15,7 @@ from typing import Any, cast, get_args
 from firnline.errors import FirnlineError, GraphError, Location
 from firnline.model.check import Check, On
 from firnline.model.declaration import Collection, OnLoss, Pipeline, Refresh
+from firnline.model.duration import seconds_of
 from firnline.model.epoch import Schedule
 from firnline.model.names import check_name, is_reserved
 
@@ -27,6 +28,8 @@ class Graph:
     schedule: Schedule
     collections: tuple[Collection, ...]
     fingerprints: Mapping[str, str]
+    recovery_budget: float
+    """In seconds."""
     doc: str = ""
 
     def collection(self, name: str) -> Collection:
@@ -56,7 +59,9 @@ class Graph:
             )
             for entry in data["collections"]
         )
-        return cls(data["name"], Schedule(**data["schedule"]), collections, data["fingerprints"], data["doc"])
+        return cls(
+            data["name"], Schedule(**data["schedule"]), collections, data["fingerprints"], data["recovery_budget"], data["doc"]
+        )
 
 
 def check(pipeline: Pipeline, fingerprints: Mapping[str, str], suites: Names[str] = ()) -> Graph:
@@ -70,7 +75,7 @@ def check(pipeline: Pipeline, fingerprints: Mapping[str, str], suites: Names[str
     if problems:
         raise GraphError(problems)
     schedule = Schedule.parse(pipeline.schedule, pipeline.start, pipeline.end)
-    return Graph(pipeline.name, schedule, order, fingerprints)
+    return Graph(pipeline.name, schedule, order, fingerprints, seconds_of(pipeline.recovery_budget))
 
 
 def _pipeline_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
@@ -82,6 +87,10 @@ def _pipeline_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
         Schedule.parse(pipeline.schedule, pipeline.start, pipeline.end)
     except FirnlineError as problem:
         yield FirnlineError(problem.code, problem.what, pipeline.where)
+    try:
+        seconds_of(pipeline.recovery_budget)
+    except ValueError as problem:
+        yield FirnlineError("BAD_OPTION", f"recovery_budget: {problem}", pipeline.where)
 
 
 def _collection_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
