@@ -70,11 +70,12 @@ class Story:
                 self._task(worker, name, epoch)
             else:
                 self._completing(worker, epoch)
+        damaged = chance.choice(GRAPH.collections).name
         for number in range(3):
             self.scheduler.start(f"reader {number}", self._read)
             self.scheduler.start(f"flusher {number}", self._flush)
             self.scheduler.start(f"maintenance {number}", self._maintain)
-            self.scheduler.start(f"repair {number}", lambda: self._repair(chance.choice(GRAPH.collections).name))
+            self.scheduler.start(f"repair {number}", lambda: self._repair(damaged))
 
     def _task(self, worker: str, name: str, epoch: int) -> None:
         def work() -> None:
@@ -141,14 +142,14 @@ class Story:
     def _repair(self, name: str) -> None:
         """Make the rows of one epoch again and exchange its file for the new one, while epochs go on."""
         log = self.project.log(GRAPH.name, name)
-        for _ in range(3):
+        for _ in range(8):
             self.scheduler.sleep(1)
             try:
                 table = log.load()
                 files = [] if table is None else self._files(table)
                 if table is None or not files:
                     continue
-                path, epoch = self.scheduler.chance.choice(files)
+                path, epoch = self.scheduler.chance.choice(files[:2])
                 attempt, since = self.scheduler.new_id(), newest_repair(table)
                 rows = self.tables.rows[int(path)]
                 self.tables.stage(GRAPH.name, name, rows, {ATTEMPT: attempt, LOWER: str(epoch)})

@@ -11,7 +11,10 @@ from firnline.model.description import Description, Verdict
 from firnline.plan.frontier import Frontier
 from firnline.tables.control import Control
 from firnline.tables.determinants import Determinants
+from firnline.tables.log import Log, newest_repair
 from firnline.tables.metadata import Metadata
+from firnline.tables.port import Exchange
+from firnline.tables.sidecar import Repair
 from tests.simulation.__main__ import failure
 from tests.simulation.memory import MemoryTables
 from tests.simulation.story import Story
@@ -50,6 +53,15 @@ def look_again(self: Determinants, name: str, value: object) -> object:
     return value
 
 
+EXCHANGE = Log.exchange
+
+
+def repair_anyway(self: Log, generation: int, since: int | None, repair: Repair, change: Exchange) -> Verdict:
+    table = self.load()
+    newest = None if table is None else newest_repair(table)
+    return EXCHANGE(self, generation, None if newest is None else newest.id, repair, change)
+
+
 @pytest.mark.parametrize(
     ("target", "name", "broken"),
     [
@@ -57,6 +69,7 @@ def look_again(self: Determinants, name: str, value: object) -> object:
         (MemoryTables, "_unmoved", commit_anyway),
         (Control, "frontier", show_everything),
         (Determinants, "log", look_again),
+        (Log, "exchange", repair_anyway),
     ],
 )
 def test_a_broken_rule_is_noticed(
