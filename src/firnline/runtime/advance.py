@@ -92,7 +92,11 @@ def _mended(project: Project, graph: Graph, session: SparkSession, name: str) ->
     from firnline.runtime.repair import repair
 
     _logger.info("%s.%s may have met a lost file: its inputs are verified", graph.name, name)
-    found = repair(project, lambda: session, f"{graph.name}.{name}")
+    try:
+        found = repair(project, lambda: session, f"{graph.name}.{name}")
+    except FirnlineError as error:
+        _logger.error("its inputs could not be verified: %s", error)
+        return False
     for done in found.done:
         rows = f", {done.rows_recomputed} rows recomputed for {done.rows_lost} lost" if done.rows_lost else ""
         _logger.warning("repaired %s.%s: %s of %s%s", graph.name, done.step.collection, done.step.how, done.step.what, rows)

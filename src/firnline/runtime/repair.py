@@ -22,7 +22,7 @@ from firnline.plan.repairing import Plan, Refusal, Step, in_order, owner, plan, 
 from firnline.plan.verification import Cell, Holding, Problem, covers, data_of, expected_digests, problems_of
 from firnline.runtime import rebuild
 from firnline.runtime.project import Declared, Project
-from firnline.runtime.verify import Begun, examine, taken, targets_of
+from firnline.runtime.verify import Begun, Examined, examine, taken, targets_of
 from firnline.world import world
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ def planned(
     project: Project, asked: str | None = None, session: SparkSession | None = None, begun: Begun = lambda *_: None
 ) -> Plan:
     """What a repair would do now; with a session, also about rows that only their digests tell."""
-    plans = [found.plan() for found in _damaged(project, asked, session, begun)]
+    found = examine(project, _targets(project, asked), session, begun)
+    plans = [damaged.plan() for damaged in _damaged(project, found)]
     return Plan(tuple(step for each in plans for step in each.steps), tuple(one for each in plans for one in each.refusals))
 
 
@@ -102,7 +103,9 @@ def repair(
     done: list[Done] = []
     failed: list[Failed] = []
     refusals: list[Refusal] = []
-    pipelines = _damaged(project, asked, session() if is_deep else None, begun)
+    targets = _targets(project, asked)
+    found = examine(project, targets, session() if is_deep else None, begun)
+    pipelines = _damaged(project, found)
     for damaged in pipelines:
         mending = Mending(project, damaged.graph, session, taking)
         for log in in_order(damaged.graph, damaged.logs):
@@ -111,7 +114,7 @@ def repair(
             except FirnlineError as error:
                 failed.append(Failed(log.pipeline, log.collection, error))
         refusals += mending.refusals
-    left = examine(project, _targets(project, asked)).problems
+    left = (examine(project, targets) if pipelines else found).problems
     return Repaired(tuple(done), tuple(failed), tuple(refusals), tuple(each for each in left if not each.is_staged))
 
 
@@ -130,9 +133,8 @@ class _Damaged:
         return plan(self.logs, {log.collection: self.of(log) for log in self.logs}, self.graph)
 
 
-def _damaged(project: Project, asked: str | None, session: SparkSession | None, begun: Begun) -> list[_Damaged]:
-    """What is damaged, by pipeline; of a collection that is asked for, also all that it comes from."""
-    found = examine(project, _targets(project, asked), session, begun)
+def _damaged(project: Project, found: Examined) -> list[_Damaged]:
+    """What is damaged, by pipeline."""
     damaged = []
     for name in dict.fromkeys(log.pipeline for log in found.logs):
         problems = tuple(each for each in found.problems if each.pipeline == name and not each.is_staged)
@@ -181,33 +183,36 @@ class Mending:
         deep = [problem for problem in problems if problem.about == "data"]
         for _ in range(_MOST_LOOKS):
             log = taken(self.project, self.graph.name, collection)
-            found = steps_for(log, [*problems_of(log), *deep], self.graph)
+            found = steps_for(log, list(dict.fromkeys([*problems_of(log), *deep])), self.graph)
             if not found.steps:
                 self.refusals += found.refusals
                 return done
             step = found.steps[0]
             self.taking(step)
             began = time.monotonic()
-            lost, recomputed = self._take(log, step)
+            lost, recomputed, is_done = self._take(log, step)
+            if not is_done:
+                continue
             done.append(Done(step, time.monotonic() - began, lost, recomputed))
             if step.what == "rows":
                 deep = []
         raise FirnlineError("COMMIT_CONTENDED", f"{self.graph.name}.{collection} is still damaged after {_MOST_LOOKS} steps")
 
-    def _take(self, log: Holding, step: Step) -> tuple[int, int]:
+    def _take(self, log: Holding, step: Step) -> tuple[int, int, bool]:
+        """Rows lost, rows recomputed, and whether it is done and nobody else came between."""
         match step.what:
             case "rows":
                 return _Replaying(self, log, step).exchanged()
             case "manifests":
-                self._rename(log, step)
+                return 0, 0, self._rename(log, step)
             case "sidecars":
                 for snapshot in step.sidecars:
                     rebuild.sidecar(self.project, self.graph, log, snapshot, self.session)
             case "metadata":
                 rebuild.metadata(self.project, self.graph, log)
-        return 0, 0
+        return 0, 0, True
 
-    def _rename(self, log: Holding, step: Step) -> None:
+    def _rename(self, log: Holding, step: Step) -> bool:
         """Name data files by manifests that can be read."""
         from firnline.tables.port import Exchange
         from firnline.tables.sidecar import Repair
@@ -215,9 +220,9 @@ class Mending:
         change = Exchange(manifests=step.manifests, named=step.named, instead_of_head=step.instead_of_head)
         if log.is_control:
             self.project.control(log.pipeline).exchange(change)
-            return
+            return True
         note = Repair(log.collection, world().new_id(), step.cells, (), (), 0, 0, 0.0)
-        _exchange(self.project.log(log.pipeline, log.collection), log, note, change)
+        return _exchange(self.project.log(log.pipeline, log.collection), log, note, change)
 
     @cached_property
     def declared(self) -> Declared:
@@ -235,9 +240,11 @@ class _Replaying:
     waiting: list[tuple[Epoch, Staged]] = field(default_factory=list)
     """What is staged and not in the log yet."""
     recomputed: int = 0
+    is_done: bool = True
+    """Whether all that waited got there."""
 
-    def exchanged(self) -> tuple[int, int]:
-        """Compute all lost epochs and exchange their files; how many rows were lost, and how many were computed."""
+    def exchanged(self) -> tuple[int, int, bool]:
+        """Compute all lost epochs and exchange their files; rows lost, rows computed, and whether nobody came between."""
         began = time.monotonic()
         try:
             for lower in self.step.epochs():
@@ -254,7 +261,7 @@ class _Replaying:
         finally:
             for _, staged in self.waiting:
                 self._table.discard(staged.attempt)
-        return self.step.rows, self.recomputed
+        return self.step.rows, self.recomputed, self.is_done
 
     @property
     def _table(self) -> Log:
@@ -313,11 +320,13 @@ class _Replaying:
         cells = tuple(cell for cell in self.step.cells if cell[0] in lowers)
         out = _files(self.log, cells)
         staged = tuple(each.snapshot for _, each in self.waiting if each.snapshot is not None)
-        lost = sum(expected_digests(self.log)[cell].rows for cell in cells if cell in expected_digests(self.log))
+        digests = expected_digests(self.log)
+        lost = sum(digests[cell].rows for cell in cells if cell in digests)
         seconds = time.monotonic() - began
         computed = sum(each.computed for _, each in self.waiting)
         note = Repair(self.log.collection, world().new_id(), cells, tuple(sorted(out)), (), lost, computed, seconds)
-        _exchange(self._table, self.log, note, Exchange(out=out, staged=staged, manifests=self.step.manifests))
+        change = Exchange(out=out, staged=staged, manifests=self.step.manifests)
+        self.is_done &= _exchange(self._table, self.log, note, change)
         self.waiting.clear()
         self.log = taken(self.mending.project, self.log.pipeline, self.log.collection)
 
@@ -330,11 +339,12 @@ def _files(log: Holding, cells: Collection[Cell]) -> frozenset[str]:
     return frozenset(data.file.path for _, data in data_of(log) if any(covers(data, cell) for cell in cells))
 
 
-def _exchange(table: Log, log: Holding, note: Repair, change: Exchange) -> None:
-    """Exchange files of a log that nobody else has repaired since it was looked at; if somebody has, it is looked at again."""
+def _exchange(table: Log, log: Holding, note: Repair, change: Exchange) -> bool:
+    """Exchange files of a log unless somebody else has repaired it since it was looked at; whether it was done."""
     description = log.description()
-    repairs = [each.snapshot for each in log.published() if each.is_repair]
+    repairs = [each.snapshot for each in log.repairs()]
     generation = description.generation if description is not None else 0
     verdict = table.exchange(generation, repairs[-1] if repairs else None, note, change)
     if verdict is Verdict.FENCED:
         raise FirnlineError("GENERATION_CHANGED", f"{log.pipeline}.{log.collection} was rewound while it was repaired")
+    return verdict is Verdict.FREE
