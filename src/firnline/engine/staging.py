@@ -19,10 +19,10 @@ from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import DataType, StructType
 
-from firnline.engine.frames import arrow_of, deltas, frame_of
+from firnline.engine.frames import arrow_of, deltas
 from firnline.engine.hashing import digest_columns, digest_of, digests_of, hash_columns, part_of
 from firnline.errors import FirnlineError
-from firnline.incremental.relation import named
+from firnline.incremental.relation import call, column, filtered, integer, named, union
 from firnline.model.digest import Digest
 from firnline.model.names import BOOKKEEPING, DIFF, EPOCH, PART, quoted
 
@@ -72,15 +72,19 @@ def narrowed(rows: DataFrame, parts: Sequence[int]) -> tuple[DataFrame, Observat
     return rows.observe(seen, F.sum(F.abs(DIFF)).alias("rows")).where(F.col(PART).isin(*parts)), seen
 
 
-def staged_alone(table: str, snapshot: int, parent: int | None) -> Relation:
+def staged_rows(session: SparkSession, table: str, snapshot: int, parent: int) -> DataFrame:
     """The rows that a staged snapshot brought, without any of what it stands on."""
-    until = {"end-snapshot-id": str(snapshot), "start-snapshot-id": str(parent)}
-    return named(table, until if parent is not None else {"versionAsOf": str(snapshot)})
+    options = {"start-snapshot-id": str(parent), "end-snapshot-id": str(snapshot)}
+    return session.read.options(**options).table(table)
 
 
-def staged_rows(session: SparkSession, table: str, snapshot: int, parent: int | None) -> DataFrame:
-    """``staged_alone`` as a DataFrame."""
-    return frame_of(session, staged_alone(table, snapshot, parent))
+def waves(table: str, snapshots: Sequence[int], epoch: int) -> Relation:
+    """The rows of an epoch that several staged snapshots brought.
+
+    Not read as above: of one table that a plan reads with several options, Spark reads only the first; versions it tells apart.
+    """
+    each = (named(table, {"versionAsOf": str(snapshot)}) for snapshot in snapshots)
+    return union(*(filtered(rows, call("==", column(EPOCH), integer(epoch))) for rows in each))
 
 
 def digests(rows: DataFrame, columns: Sequence[Column]) -> dict[tuple[int, int], Digest]:

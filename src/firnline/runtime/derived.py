@@ -17,11 +17,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.types import StructType
 
+from firnline.engine import staging
 from firnline.engine.frames import relation_of, weighted_state
 from firnline.engine.leaves import PARTIAL, Leaf, LogLeaves, WithPartial
 from firnline.engine.part_by_part import part_by_part
 from firnline.engine.sharing import shared
-from firnline.engine.staging import FEW, staged_alone
+from firnline.engine.staging import FEW
 from firnline.errors import FirnlineError
 from firnline.incremental import algebra
 from firnline.incremental.algebra import ITERATION, Accumulate, Iterate, Node, walk
@@ -296,9 +297,9 @@ class Derived:
                 raise FirnlineError("GENERATION_CHANGED", f"waves of {log.collection!r} are gone")
             in_order = [waves[number] for number in range(cut.count)]
             if cut.by != "sums":
-                return destination.gather([each.id for each in in_order], epoch, generation, attempt, is_proven=is_proven)
+                return destination.gather(in_order, epoch, generation, attempt, is_proven=is_proven)
             assert isinstance(making.node, Accumulate)
-            partial = union(*(staged_alone(destination.table, each.id, each.parent) for each in in_order))
+            partial = staging.waves(destination.table, in_order, epoch.lower)
             with self._rows(replace(making, node=summed_again(making.node, PARTIAL)), partial) as relation:
                 assert relation is not None, "what is in waves is something"
                 staged = destination.stage(relation, epoch, generation, attempt, is_proven=is_proven)

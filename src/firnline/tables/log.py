@@ -151,14 +151,13 @@ class Log:
 
         until_known(f"the staging of {self.pipeline}.{self.collection}", attempt_once)
 
-    def waves(self, lower: int, of: str) -> dict[int, Snapshot]:
+    def waves(self, lower: int, of: str) -> dict[int, int]:
         """The waves of one computation of an epoch that are staged, by whomever."""
-        table = self._loaded()
-        found: dict[int, Snapshot] = {}
-        for snapshot in table.snapshots.values():
+        found: dict[int, int] = {}
+        for snapshot in self._loaded().snapshots.values():
             name, _, number = snapshot.summary.get(WAVE, "").partition(":")
             if name == of and snapshot.summary.get(LOWER) == str(lower):
-                found.setdefault(int(number), snapshot)
+                found.setdefault(int(number), snapshot.id)
         return found
 
     def gather(self, attempt: str, lower: int, waves: Sequence[int]) -> None:
