@@ -117,12 +117,20 @@ def advance_one(made: Project, spark: SparkSession, name: str, collection: str) 
 
 
 def test_waves_of_every_form_add_up_to_the_same_rows(
-    project: Callable[..., Project], spark: SparkSession, cut_everything: list[waves.Cut]
+    project: Callable[..., Project], spark: SparkSession, cut_everything: list[waves.Cut], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = project(waved=PIPELINE.format(name="waved"))
     for epoch in range(3):
         run_epoch(made, spark, "waved", str(epoch))
         assert found(made, "waved") == expected(epoch + 1)
+    monkeypatch.setattr("firnline.runtime.derived.cut_of", lambda *_, **__: None)
+    at_once = project(at_once=PIPELINE.format(name="at_once"))
+    for epoch in range(3):
+        run_epoch(at_once, spark, "at_once", str(epoch))
+    for stage in FORMS:
+        logs = made.log("waved", stage), at_once.log("at_once", stage)
+        one, other = ([log.sidecar(entry).digests for entry in log.entries()] for log in logs)
+        assert one == other, "the deltas are the same, to the row"
     assert {cut.by for cut in cut_everything} == {"parts", "chunks", "sums"}
     assert all(cut.count > 1 for cut in cut_everything)
     for stage in made.catalog.names("waved"):

@@ -296,12 +296,10 @@ class Derived:
             if len(waves) < cut.count:
                 raise FirnlineError("GENERATION_CHANGED", f"waves of {log.collection!r} are gone")
             in_order = [waves[number] for number in range(cut.count)]
-            if cut.by != "sums":
+            if cut.by == "parts":
                 return destination.gather(in_order, epoch, generation, attempt, is_proven=is_proven)
-            assert isinstance(making.node, Accumulate)
             partial = staging.waves(destination.table, in_order, epoch.lower)
-            with self._rows(replace(making, node=summed_again(making.node, PARTIAL)), partial) as relation:
-                assert relation is not None, "what is in waves is something"
+            with self._added_up(cut, making, partial) as relation:
                 staged = destination.stage(relation, epoch, generation, attempt, is_proven=is_proven)
             return replace(staged, is_in_waves=True) if isinstance(staged, Staged) else staged
         except Exception:
@@ -309,6 +307,18 @@ class Derived:
             if verdict is Verdict.FREE:
                 raise
             return verdict  # somebody else published the epoch, and swept up the waves
+
+    @contextmanager
+    def _added_up(self, cut: Cut, making: _Making, partial: Relation) -> Iterator[Relation]:
+        """What the rows of all chunks come to: what one undoes of another is gone, as if there had been one chunk."""
+        names = making.destination.names
+        if cut.by == "chunks":
+            yield consolidated(project(partial, map(column, (*names, DIFF))), names)
+            return
+        assert isinstance(making.node, Accumulate)
+        with self._rows(replace(making, node=summed_again(making.node, PARTIAL)), partial) as relation:
+            assert relation is not None, "what is in waves is something"
+            yield relation
 
     def _wave(self, cut: Cut, number: int, making: _Making, attempt: str, name: str) -> None:
         parts = cut.groups[number]
