@@ -3,8 +3,10 @@
 from firnline.errors import FirnlineError
 from firnline.model.check import check
 from firnline.model.declaration import Pipeline
+from firnline.model.loss import Loss
+from firnline.runtime.gaps import completeness
 from firnline.runtime.iterate import iterate
 from firnline.runtime.logical_time import epoch_time
 from firnline.runtime.read import read
 
-__all__ = ["FirnlineError", "Pipeline", "check", "epoch_time", "iterate", "read"]
+__all__ = ["FirnlineError", "Loss", "Pipeline", "check", "completeness", "epoch_time", "iterate", "read"]

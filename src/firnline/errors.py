@@ -100,6 +100,10 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         ),
         "LOG_UNREADABLE": Code("Check that the warehouse can be reached; 'firnline repair' makes a missing file again."),
         "REPLAY_DIFFERS": Code("Put the code, or what it reads from outside, back to what it was then; or bring the files back."),
+        "NEEDS_REWIND": Code(
+            "Bring the lost files back from a copy of the warehouse, or choose on_loss='gap'; nothing is mixed until then."
+        ),
+        "REPAIR_STOPPED": Code("See to what the pipeline's function with @on_loss says, then repair again."),
         "NOT_REPAIRABLE": Code("Bring the lost files back from a copy of the warehouse."),
         "FOREIGN_SNAPSHOT": Code(
             "Only Firnline writes to a log: roll the table back to its last snapshot that has firnline.upper in its summary."

@@ -11,7 +11,7 @@ from firnline.errors import FirnlineError
 from firnline.model.description import Description, Verdict
 from firnline.model.stored_file import StoredFile
 from firnline.tables.catalog import Catalog
-from firnline.tables.log import ATTEMPT, Log, staged_by
+from firnline.tables.log import ATTEMPT, SIDECAR, Log, staged_by
 from firnline.tables.port import Exchange, Tables
 from firnline.tables.rebuilding import rebuild_metadata
 from firnline.tables.sidecar import Repair
@@ -35,7 +35,7 @@ def stage(log: Log, name: str, epoch: int) -> int:
     tables: Any = log._catalog
     values = [f"{epoch} first", f"{epoch} second"]
     if isinstance(tables, MemoryTables):
-        tables.stage("web", "visits", [((value,), epoch, 1) for value in values], {ATTEMPT: name})
+        tables.stage_by_spark("web", "visits", [((value,), epoch, 1) for value in values], {ATTEMPT: name})
     else:
         rows = [{"k": value, "_epoch": epoch, "_diff": 1, "_part": 0} for value in values]
         table = tables.iceberg("web", "visits")
@@ -195,3 +195,31 @@ def test_totals_stay_when_files_are_exchanged(iceberg: Catalog) -> None:
     before = totals()
     assert exchange(log, "r", 0) is Verdict.FREE
     assert totals() == before == {"data-files": "1", "records": "2"}
+
+
+def test_rows_that_were_left_out_are_named_again_and_counted(log: Log) -> None:
+    tables: Any = log._catalog
+    table = log.load()
+    assert table is not None
+    head = table.head
+    assert head is not None
+    (_, entry, _) = log.entries()
+    files = log.sidecar(entry).files or ()
+    out = Repair("visits", "out", ((10, 0),), tuple(file.path for file in files), (), 2, 0, 0.0, "gap")
+    assert log.exchange(0, None, out, Exchange(out=frozenset(out.out))) is Verdict.FREE
+    without = log.load()
+    assert without is not None
+    assert without.head is not None
+    back = Repair("visits", "back", ((10, 0),), (), (), 2, 0, 0.0)
+    assert log.exchange(0, without.head.id, back, Exchange(back=files)) is Verdict.FREE
+    after = log.load()
+    assert after is not None
+    assert after.head is not None
+    if isinstance(tables, MemoryTables):
+        assert ("10 first",) not in tables.state(without, without.current, 30)
+        assert tables.state(after, after.current, 30) == tables.state(table, table.current, 30)
+        return
+    counts = [each.summary["total-records"] for each in (head, without.head, after.head)]
+    assert counts == ["6", "4", "6"]
+    assert len(tables.iceberg("web", "visits").scan().to_arrow()) == 6
+    assert Repair.of_json(tables.read(without.head.summary[SIDECAR])).gap == "gap"

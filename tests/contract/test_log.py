@@ -10,6 +10,7 @@ import pytest
 from firnline.errors import FirnlineError
 from firnline.model.description import Description, Verdict
 from firnline.model.fingerprint import Fingerprint
+from firnline.model.gap import Gap, Gaps, Span
 from firnline.plan.frontier import Frontier
 from firnline.tables.control import Control
 from firnline.tables.log import Log
@@ -102,6 +103,24 @@ def test_a_frontier_of_a_new_generation_may_move_back(tables: Tables) -> None:
     control = Control(tables, "web")
     control.advance(Frontier(30, {"visits": 0}))
     assert control.advance(Frontier(10, {"visits": 1})).upper == 10
+
+
+def test_frontier_and_gap_ledger_carry_each_other_over(tables: Tables) -> None:
+    control = Control(tables, "web")
+    gap = Gap("g", "visits", (Span(0, 9, (1,)),), 5, "2026-01-01", "web.visits", "gone", {"seen": 10})
+    opened = control.change(lambda gaps: gaps.opened(gap))
+    assert (control.frontier(), control.gaps()) == (None, opened)
+    control.advance(Frontier(10, {"visits": 0}))
+    assert control.gaps() == opened
+    control.change(lambda gaps: gaps.settled("g"))
+    assert control.frontier() == Frontier(10, {"visits": 0})
+    control.change(lambda gaps: gaps.back("g", "b", {"seen": 10}, (), gap.spans))
+    before = tables.table("web", "_frontier")
+    control.change(lambda gaps: gaps.corrected("seen", "other", 20))
+    assert tables.table("web", "_frontier") == before, "what changes nothing is no commit"
+    assert control.change(lambda gaps: gaps.corrected("seen", "b", 20)).gaps, "nobody sees the correction yet"
+    control.advance(Frontier(20, {"visits": 0}))
+    assert control.gaps() == Gaps()
 
 
 def test_small_files_come_back(tables: Tables) -> None:

@@ -76,7 +76,8 @@ class MemoryTables:
         present = self._unmoved(table)
         number = next(self._numbers)
         self.rows[number] = tuple(row for each in staged for row in self.rows[each])
-        self.made_of[number], self.gone[number] = staged, change.out
+        back = tuple(int(file.path) for file in change.back)
+        self.made_of[number], self.gone[number] = (*staged, *back), change.out
         kept = {each: snapshot for each, snapshot in present.snapshots.items() if each not in staged}
         kept[number] = Snapshot(number, present.current, number, dict(summary))
         self._put(replace(present, snapshots=kept, current=number))

@@ -152,7 +152,7 @@ class Story:
                 path, epoch = self.scheduler.chance.choice(files[:2])
                 attempt, since = self.scheduler.new_id(), newest_repair(table)
                 rows = self.tables.rows[int(path)]
-                self.tables.stage(GRAPH.name, name, rows, {ATTEMPT: attempt, LOWER: str(epoch)})
+                self.tables.stage_by_spark(GRAPH.name, name, rows, {ATTEMPT: attempt, LOWER: str(epoch)})
                 note = Repair(name, attempt, ((epoch, 0),), (path,), (), len(rows), len(rows), 0.0)
                 change = Exchange(frozenset([path]), (log.staged(attempt),))
                 log.exchange(0, None if since is None else since.id, note, change)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from firnline.cli.app import app
+from firnline.cli.gaps import gap_document, print_gaps
 from firnline.cli.output import Json, console, print_json, print_table, quiet
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ def _show(project: Project, found: Repaired, json: bool) -> None:
                         "seconds": each.seconds,
                         "rows_lost": each.rows_lost,
                         "rows_recomputed": each.rows_recomputed,
+                        "rows_left_out": each.rows_left_out,
                     }
                     for each in found.done
                 ],
@@ -117,6 +119,7 @@ def _show(project: Project, found: Repaired, json: bool) -> None:
                     {name: getattr(each, name) for name in ("pipeline", "collection", "kind", "file", "what")}
                     for each in found.problems
                 ],
+                "gaps": [{"pipeline": of, **gap_document(project, of, gap)} for of, gap in found.gaps],
                 "is_whole": found.is_whole,
             }
         )
@@ -127,17 +130,20 @@ def _show(project: Project, found: Repaired, json: bool) -> None:
             f"{each.step.how} {each.step.what}",
             each.rows_lost,
             each.rows_recomputed,
+            each.rows_left_out,
             f"{each.seconds:.1f}",
         )
         for each in found.done
     ]
     if rows:
-        print_table("done", ("collection", "what", "rows lost", "rows recomputed", "seconds"), rows)
+        print_table("done", ("collection", "what", "rows lost", "rows recomputed", "rows left out", "seconds"), rows)
     for failed in found.failed:
         console.print(f"{failed.pipeline}.{failed.collection}: {failed.error}", style="red", markup=False)
     _print_refusals(found.refusals)
+    print_gaps(project, found.gaps)
     if found.is_whole:
-        console.print("all well" if rows else "Nothing to do: all well.")
+        well = "all well but for gaps" if found.gaps else "all well"
+        console.print(well if rows else f"Nothing to do: {well}.")
     else:
         console.print(f"{len(found.problems)} problems are left; 'firnline verify' lists them")
 
@@ -147,13 +153,15 @@ def _step(project: Project, step: Step) -> dict[str, Any]:
     return {**{name: getattr(step, name) for name in names}, "epochs": _labels(project, step), "parts": step.parts()}
 
 
-def _refusals(refusals: tuple[Refusal, ...]) -> list[dict[str, str]]:
-    return [{"pipeline": each.pipeline, "collection": each.collection, "what": each.what} for each in refusals]
+def _refusals(refusals: tuple[Refusal, ...]) -> list[dict[str, str | None]]:
+    names = ("pipeline", "collection", "code", "what")
+    return [{name: getattr(each, name) for name in names} for each in refusals]
 
 
 def _print_refusals(refusals: tuple[Refusal, ...]) -> None:
     for each in refusals:
-        console.print(f"{each.pipeline}.{each.collection} stays as it is: {each.what}", style="red", markup=False)
+        code = f"{each.code}: " if each.code else ""
+        console.print(f"{each.pipeline}.{each.collection} stays as it is: {code}{each.what}", style="red", markup=False)
 
 
 def _labels(project: Project, step: Step) -> list[str]:

@@ -8,7 +8,7 @@ import typer
 
 from firnline.cli.app import app
 from firnline.cli.collection import found
-from firnline.cli.output import Json, console, print_json, print_table
+from firnline.cli.output import Json, console, errors, print_json, print_table
 
 
 @app.command()
@@ -20,7 +20,9 @@ def show(
     json: Json = False,
 ) -> None:
     """Show the rows of a collection after an epoch, whole epochs only. Needs no JVM."""
+    from firnline.model.names import QUARANTINE
     from firnline.runtime import show as reading
+    from firnline.runtime.gaps import completeness, sentence
     from firnline.runtime.project import Project
 
     project = Project.load()
@@ -28,9 +30,14 @@ def show(
     read = reading.changes if changes else reading.rows
     columns, rows = read(project, graph, name, as_of, (limit + 1) if limit else None)
     shown = rows[:limit] if limit else rows
+    name_of = f"{graph.name}.{name}"
+    whole = None if name.endswith(QUARANTINE) else completeness(name_of, as_of=as_of, project=project)
+    if whole is not None and not whole.is_whole:
+        for each in whole.missing:
+            errors.print(f"{name_of} is {whole} complete; missing: {sentence(each)}", style="yellow", markup=False)
     if json:
         print_json([dict(zip(columns, row, strict=True)) for row in shown])
         return
-    print_table(f"{graph.name}.{name}" + (f" as of {as_of}" if as_of else ""), columns, shown)
+    print_table(name_of + (f" as of {as_of}" if as_of else ""), columns, shown)
     if len(shown) < len(rows):
         console.print(f"The first {limit} rows; --limit 0 shows all.")

@@ -20,7 +20,7 @@ def status(
     pipeline: Annotated[str | None, typer.Argument(help="A pipeline; all of the project's by default.")] = None,
     json: Json = False,
 ) -> None:
-    """Show the frontier and, per collection, epochs done, failed and missing, warnings and malformed records. Needs no JVM."""
+    """Show the frontier and, per collection, epochs done and failed, warnings, malformed records, completeness. Needs no JVM."""
     from firnline.runtime.project import Project
     from firnline.runtime.status import status as status_of
 
@@ -53,7 +53,7 @@ def _print(found: list[PipelineStatus]) -> None:
         frontier = f"complete up to {entry.frontier}" if entry.frontier else "no epoch is complete yet"
         print_table(
             f"{entry.pipeline}: {frontier}",
-            ("collection", "kind", "upper", "done", "failed", "warned", "missing", "malformed", "code"),
+            ("collection", "kind", "upper", "done", "failed", "warned", "missing", "malformed", "complete", "code"),
             [
                 (
                     line.collection,
@@ -64,6 +64,7 @@ def _print(found: list[PipelineStatus]) -> None:
                     len(line.warned),
                     line.missing,
                     line.malformed,
+                    line.completeness,
                     line.code,
                 )
                 for line in entry.collections
@@ -74,3 +75,5 @@ def _print(found: list[PipelineStatus]) -> None:
                 errors.print(f"failed: {line.collection} at {failure}", style="red", markup=False)
             for warning in line.warned:
                 errors.print(f"warned: {line.collection} at {warning}", style="yellow", markup=False)
+            for lack in line.lacking:
+                errors.print(f"gap: {line.collection} is {line.completeness}: {lack}", style="yellow", markup=False)

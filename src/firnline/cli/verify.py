@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from firnline.cli.app import app
+from firnline.cli.gaps import gap_document, print_gaps
 from firnline.cli.output import Json, console, print_json, print_table, quiet
 
 if TYPE_CHECKING:
@@ -126,7 +127,8 @@ def _document(project: Project, found: Verified) -> dict[str, Any]:
             for problem, epochs in _labelled(project, problems)
         ]
 
-    return {**asdict(found), "problems": listed(found.problems), "staged_problems": listed(found.staged_problems)}
+    gaps = [{"pipeline": pipeline, **gap_document(project, pipeline, gap)} for pipeline, gap in found.gaps]
+    return {**asdict(found), "gaps": gaps, "problems": listed(found.problems), "staged_problems": listed(found.staged_problems)}
 
 
 def _print(project: Project, found: Verified, deep: bool) -> None:
@@ -148,6 +150,7 @@ def _print(project: Project, found: Verified, deep: bool) -> None:
         print_table(f"{problems} in {looked}", ("collection", "epochs", "parts", "kind", "what", "file"), rows)
     else:
         console.print(f"all well: {looked}" + (", digests added up anew" if deep else ""))
+    print_gaps(project, found.gaps)
     for name in found.not_added:
         console.print(f"{name}: digests were not added up: its manifests or metadata have to be mended first", markup=False)
     if found.staged:

@@ -14,7 +14,7 @@ from firnline.model.check import Check, checks_of
 Function = Callable[..., Any]
 Kind = Literal["source", "stage"]
 Refresh = Literal["auto", "incremental", "full"]
-OnLoss = Literal["replay", "fail"]
+OnLoss = Literal["replay", "fail", "gap"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,7 @@ class Pipeline:
         self.where = Location(frame.f_code.co_filename, frame.f_lineno)
         self.declared: list[tuple[Collection, Function]] = []
         self.without_keys: list[Collection] = []
+        self.loss_handlers: list[Function] = []
 
     def source(
         self,
@@ -72,6 +73,7 @@ class Pipeline:
         partition_by: Sequence[str] = (),
         parts: int = 1,
         checks: Sequence[str | Check] = (),
+        on_loss: OnLoss = "replay",
     ) -> Callable[[Function], Function]:
         """Declare a collection fed from outside: the function takes the epoch and returns its rows, or its changes.
 
@@ -80,8 +82,10 @@ class Pipeline:
             partition_by: The columns whose hash places a row in a part; the keys by default.
             parts: How many parts, a power of two.
             checks: Suites of ``include/expectations`` that the rows have to meet, by name or as ``firnline.check(...)``.
+            on_loss: What ``firnline repair`` does about lost rows: ``"replay"`` makes them again, the same or it is an error;
+                ``"fail"`` stops and tells; ``"gap"`` goes on without those that cannot be made again, and says so everywhere.
         """
-        return self._recording("source", keys, partition_by, parts, "full", checks)
+        return self._recording("source", keys, partition_by, parts, "full", checks, None, on_loss)
 
     def stage(
         self,
@@ -103,8 +107,7 @@ class Pipeline:
             refresh: How a change is computed: ``"incremental"`` from the changes of the inputs, or refused; ``"full"`` from the
                 whole state, as the difference to the log; ``"auto"`` incrementally where there is a rule, else in full.
             checks: As for ``source``.
-            on_loss: What ``firnline repair`` does about lost rows: ``"replay"`` computes them again, the same or it is an error;
-                ``"fail"`` stops and tells.
+            on_loss: As for ``source``.
             nondeterministic: Whether a second run may give other rows. A published epoch of such a stage is never run again.
         """
         return self._recording("stage", keys, partition_by, parts, refresh, checks, None, on_loss, nondeterministic)
@@ -134,6 +137,14 @@ class Pipeline:
             nondeterministic: As for ``stage``.
         """
         return self._recording("stage", keys, partition_by, parts, refresh, checks, query, on_loss, nondeterministic)
+
+    def on_loss(self, function: Function) -> Function:
+        """Declare what is asked before lost rows are repaired: the function takes a ``firnline.Loss``.
+
+        It may return ``"replay"``, ``"fail"`` or ``"gap"`` to choose another contract for this case, or raise to stop.
+        """
+        self.loss_handlers.append(function)
+        return function
 
     def _recording(
         self,

@@ -31,6 +31,7 @@ class Graph:
     recovery_budget: float
     """In seconds."""
     doc: str = ""
+    has_loss_handler: bool = False
 
     def collection(self, name: str) -> Collection:
         """The collection of that name."""
@@ -38,6 +39,18 @@ class Graph:
             if collection.name == name:
                 return collection
         raise FirnlineError("NO_SUCH_COLLECTION", f"the pipeline {self.name!r} has no collection {name!r}")
+
+    def readers(self, name: str) -> tuple[str, ...]:
+        """The stages that read a collection."""
+        return tuple(each.name for each in self.collections if name in each.inputs)
+
+    def descendants(self, name: str) -> tuple[str, ...]:
+        """All that comes of a collection, in order."""
+        found: list[str] = []
+        for each in self.collections:
+            if any(of == name or of in found for of in each.inputs):
+                found.append(each.name)
+        return tuple(found)
 
     def as_json(self) -> dict[str, Any]:
         """The graph as plain JSON values."""
@@ -59,9 +72,14 @@ class Graph:
             )
             for entry in data["collections"]
         )
+<<<<<<< HEAD
         return cls(
             data["name"], Schedule(**data["schedule"]), collections, data["fingerprints"], data["recovery_budget"], data["doc"]
         )
+=======
+        more = (data["fingerprints"], data["doc"], data["has_loss_handler"])
+        return cls(data["name"], Schedule(**data["schedule"]), collections, *more)
+>>>>>>> wt-6c
 
 
 def check(pipeline: Pipeline, fingerprints: Mapping[str, str], suites: Names[str] = ()) -> Graph:
@@ -75,7 +93,11 @@ def check(pipeline: Pipeline, fingerprints: Mapping[str, str], suites: Names[str
     if problems:
         raise GraphError(problems)
     schedule = Schedule.parse(pipeline.schedule, pipeline.start, pipeline.end)
+<<<<<<< HEAD
     return Graph(pipeline.name, schedule, order, fingerprints, seconds_of(pipeline.recovery_budget))
+=======
+    return Graph(pipeline.name, schedule, order, fingerprints, has_loss_handler=bool(pipeline.loss_handlers))
+>>>>>>> wt-6c
 
 
 def _pipeline_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
@@ -87,10 +109,16 @@ def _pipeline_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
         Schedule.parse(pipeline.schedule, pipeline.start, pipeline.end)
     except FirnlineError as problem:
         yield FirnlineError(problem.code, problem.what, pipeline.where)
+<<<<<<< HEAD
     try:
         seconds_of(pipeline.recovery_budget)
     except ValueError as problem:
         yield FirnlineError("BAD_OPTION", f"recovery_budget: {problem}", pipeline.where)
+=======
+    for handler in pipeline.loss_handlers[1:]:
+        where = Location(handler.__code__.co_filename, handler.__code__.co_firstlineno)
+        yield FirnlineError("BAD_OPTION", f"{pipeline.name!r} has two functions with @on_loss", where)
+>>>>>>> wt-6c
 
 
 def _collection_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:

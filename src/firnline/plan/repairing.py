@@ -2,32 +2,35 @@
 
 Metadata comes before sidecars, these before manifests, and these before rows, since each is found through the one before. Of
 several logs those upstream come first, and what a stage keeps before the stage. Rows are computed again, where their contract
-allows it; everything else is written anew from what other files say.
+allows it, or left out where it allows that; everything else is written anew from what other files say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Literal
 
 from firnline.model.declaration import Collection as Declared
+from firnline.model.declaration import OnLoss
+from firnline.model.gap import Cell
 from firnline.model.graph import Graph
 from firnline.model.stored_file import StoredFile
 from firnline.plan.verification import (
-    Cell,
     Holding,
     Manifest,
     Problem,
     Revision,
     covers,
     data_of,
-    expected_digests,
+    missing,
+    published_digests,
     uncovered,
 )
 
 What = Literal["metadata", "sidecars", "manifests", "rows"]
-How = Literal["rebuild", "recompute"]
+How = Literal["rebuild", "recompute", "leave out", "retry"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +57,21 @@ class Step:
     """The data files that these named."""
     instead_of_head: int | None = None
     """The snapshot whose manifest list stands for the head's; zero if none does."""
+    contract: OnLoss = "replay"
+    """What holds for lost rows."""
+    is_replayed: bool = True
+    """Whether rows may be computed again; if not, and their contract is a gap, they are left out."""
+    is_retried: bool = False
+    """Whether the rows are those of gaps, which stay if it does not succeed."""
 
     @property
     def how(self) -> How:
         """Whether something is computed."""
-        return "recompute" if self.what == "rows" else "rebuild"
+        if self.what != "rows":
+            return "rebuild"
+        if self.is_retried:
+            return "retry"
+        return "recompute" if self.is_replayed else "leave out"
 
     def epochs(self) -> list[int]:
         """The beginnings of its epochs."""
@@ -76,6 +89,9 @@ class Refusal:
     pipeline: str
     collection: str
     what: str
+    code: str | None = None
+    step: Step | None = None
+    """What would be done about lost rows, if their contract were another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +116,17 @@ def in_order(graph: Graph, logs: Iterable[Holding]) -> list[Holding]:
     positions = {each.name: position for position, each in enumerate(graph.collections)}
 
     def key(log: Holding) -> tuple[int, bool, int, str]:
+        if log.is_control:
+            return -1, False, 0, log.collection  # it says which rows are known to be missing
         began = log.revisions[0].at if log.revisions else 0
         return positions.get(log.collection.partition("__")[0], len(positions)), "__" not in log.collection, began, log.collection
 
     return sorted(logs, key=key)
+
+
+Contracts = Mapping[str, OnLoss]
+"""Contracts that stand for the declared ones, by log."""
+_AS_DECLARED: Contracts = MappingProxyType({})
 
 
 def plan(logs: Sequence[Holding], problems: Mapping[str, Sequence[Problem]], graph: Graph) -> Plan:
@@ -112,12 +135,13 @@ def plan(logs: Sequence[Holding], problems: Mapping[str, Sequence[Problem]], gra
     refusals: list[Refusal] = []
     for log in in_order(graph, logs):
         found = steps_for(log, problems.get(log.collection, ()), graph)
-        steps += found.steps
+        retried = retry(log, graph)
+        steps += (*found.steps, *((retried,) if retried else ()))
         refusals += found.refusals
     return Plan(tuple(steps), tuple(refusals))
 
 
-def steps_for(log: Holding, problems: Sequence[Problem], graph: Graph) -> Plan:
+def steps_for(log: Holding, problems: Sequence[Problem], graph: Graph, contracts: Contracts = _AS_DECLARED) -> Plan:
     """The steps for one log, given all of its problems."""
     damage = [problem for problem in problems if not problem.is_staged]
     steps: list[Step] = []
@@ -138,12 +162,11 @@ def steps_for(log: Holding, problems: Sequence[Problem], graph: Graph) -> Plan:
         steps.append(manifests)
         lost_cells -= set(manifests.cells)
     if lost_cells | more:
-        rows = _rows(log, damage, lost_cells | more)
-        refusal = _refused(log, rows, graph)
-        if refusal is None:
-            steps.append(rows)
+        told = _by_contract(log, _rows(log, damage, lost_cells | more), graph, contracts)
+        if isinstance(told, Step):
+            steps.append(told)
         else:
-            refusals.append(refusal)
+            refusals.append(told)
     return Plan(tuple(steps), tuple(refusals))
 
 
@@ -161,7 +184,7 @@ def _lost_cells(log: Holding, damage: Sequence[Problem]) -> set[Cell]:
     known = set(log.cells())
     told = [each for each in damage if each.about == "data" and each.kind != "inconsistent"]
     lost = {(epoch, part) for each in told for epoch in each.epochs for part in each.parts}
-    return (lost & known) | {cell for revision in log.published() for cell in uncovered(log, revision)}
+    return (lost & known) | ({cell for revision in log.published() for cell in uncovered(log, revision)} - missing(log))
 
 
 def _sidecars(log: Holding, damage: Sequence[Problem]) -> Step | None:
@@ -227,7 +250,7 @@ def _rows(log: Holding, damage: Sequence[Problem], lost: Collection[Cell]) -> St
         if more == cells:
             break
         cells = more
-    digests = expected_digests(log)
+    digests = published_digests(log)
     rows = {cell: digests[cell].rows for cell in cells if cell in digests}
     return Step(
         log.pipeline,
@@ -242,18 +265,73 @@ def _rows(log: Holding, damage: Sequence[Problem], lost: Collection[Cell]) -> St
     )
 
 
-def _refused(log: Holding, step: Step, graph: Graph) -> Refusal | None:
-    """Why rows may not be computed again."""
+def _by_contract(log: Holding, step: Step, graph: Graph, contracts: Contracts) -> Step | Refusal:
+    """What is done about lost rows, or why nothing is."""
     made_by = owner(graph, log.collection)
     if made_by is None:
         what = "no function of the pipeline makes it any more, so that its lost rows cannot be computed again"
-    elif made_by.nondeterministic:
-        what = f"{made_by.name!r} is declared nondeterministic=True: a second run may give other rows than those that are lost"
-    elif made_by.on_loss == "fail":
-        what = f"{made_by.name!r} is declared on_loss='fail': lost rows are not computed again"
+        return Refusal(log.pipeline, log.collection, f"{step.rows} rows are lost; {what}")
+    contract = contracts.get(log.collection, made_by.on_loss)
+    step = replace(step, contract=contract, is_replayed=not made_by.nondeterministic)
+    code = None
+    if contract == "fail":
+        said = "is declared" if contract == made_by.on_loss else "has, by the pipeline's handler,"
+        what = f"{made_by.name!r} {said} on_loss='fail': lost rows are not computed again"
+    elif made_by.nondeterministic and contract == "replay":
+        code = "NEEDS_REWIND"
+        what = (
+            f"{made_by.name!r} is declared nondeterministic=True: a second run may give other rows than those that are lost, "
+            f"so that {to_rewind(graph, made_by.name)}"
+        )
     else:
+        return step
+    return Refusal(log.pipeline, log.collection, f"{step.rows} rows are lost; {what}", code, step)
+
+
+def to_rewind(graph: Graph, stage: str) -> str:
+    """What it would take to go on from other rows than those that were lost, without mixing both."""
+    names = [stage, *graph.descendants(stage)]
+    together = f"{', '.join(map(repr, names[:-1]))} and {names[-1]!r}" if len(names) > 1 else repr(stage)
+    return f"{together} would have to be rewound" + (" together" if len(names) > 1 else "")
+
+
+def retry(log: Holding, graph: Graph) -> Step | None:
+    """The rows of a log's gaps that may come back.
+
+    A stage that published since the gap was opened has made it good by itself, or is about to: its log holds the rows twice if
+    the old ones come back.
+    """
+    made_by, description = owner(graph, log.collection), log.description()
+    if made_by is None or description is None:
         return None
-    return Refusal(log.pipeline, log.collection, f"{step.rows} rows are lost; {what}")
+    gaps = [gap for gap in log.gaps if description.upper <= gap.before.get(made_by.name, description.upper)]
+    cells = sorted(cell for cell in missing(log) if any(cell in gap for gap in gaps))
+    if not cells:
+        return None
+    digests = published_digests(log)
+    rows = {cell: digests[cell].rows for cell in cells if cell in digests}
+    return Step(
+        log.pipeline,
+        log.collection,
+        "rows",
+        gaps[0].why if len(gaps) == 1 else f"{gaps[0].why}; and {len(gaps) - 1} more",
+        cells=tuple(cells),
+        rows=sum(rows.values()),
+        seconds=sum(_seconds(revision, rows) for revision in log.published()),
+        contract="gap",
+        is_replayed=not made_by.nondeterministic,
+        is_retried=True,
+    )
+
+
+def taken_out(log: Holding, cells: Collection[Cell]) -> tuple[StoredFile, ...]:
+    """The data files that held rows of gaps, and all of whose rows are among ``cells``."""
+    known = {file.path: file for revision in log.published() for file in revision.files or ()}
+    held = {data.file.path for _, data in data_of(log)}
+    out = dict.fromkeys(path for revision in log.published() if revision.gap for path in revision.out)
+    files = [known[path] for path in out if path in known and path not in held]
+    every = log.cells()
+    return tuple(file for file in files if {cell for cell in every if _holds(file, cell)} <= set(cells))
 
 
 def _is_told(revision: Revision) -> bool:

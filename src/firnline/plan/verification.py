@@ -8,7 +8,7 @@ the (epoch, part) that it touches. Facts in, problems out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
@@ -16,14 +16,13 @@ from typing import Literal
 from firnline.model.description import Description
 from firnline.model.digest import Digest
 from firnline.model.fingerprint import Fingerprint
+from firnline.model.gap import Cell, Gap
 from firnline.model.stored_file import StoredFile
 from firnline.plan.frontier import Frontier
 
 Kind = Literal["missing", "truncated", "altered", "unreadable", "inconsistent"]
 About = Literal["log", "sidecar", "data"]
 """Whether all that a log holds is hard to read, only what was noted about an epoch, or some of its rows."""
-Cell = tuple[int, int]
-"""An (epoch, part)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +103,8 @@ class Revision:
     """The data files that it took out."""
     at: int = 0
     """When it was committed, in milliseconds."""
+    gap: str = ""
+    """The gap that it opened, if it took rows out and put none in their place."""
 
     def cells(self) -> list[Cell]:
         """Where it changed something, as far as is known."""
@@ -125,6 +126,8 @@ class Holding:
     bytes: int = 0
     unreferenced: int = 0
     unreferenced_bytes: int = 0
+    gaps: tuple[Gap, ...] = ()
+    """What the gap ledger says that it lacks."""
 
     def published(self) -> list[Revision]:
         """The revisions of the main line."""
@@ -174,7 +177,8 @@ def problems_of(log: Holding) -> list[Problem]:
         what = f"{found[1]}; without it nothing of the log can be read"
         return [Problem(log.pipeline, log.collection, found[0], what, log.metadata.path)]
     read = {revision.snapshot for revision in log.unsuperseded()}
-    of_each = (_of_revision(log, revision, revision.is_staged or revision.snapshot in read) for revision in log.revisions)
+    gone = missing(log)
+    of_each = (_of_revision(log, each, each.is_staged or each.snapshot in read, gone) for each in log.revisions)
     return [problem for several in of_each for problem in several] + list(_of_chain(log))
 
 
@@ -197,7 +201,21 @@ def frontier_problems(
             yield Problem(pipeline, name, "inconsistent", what)
 
 
+def missing(log: Holding) -> set[Cell]:
+    """What the gap ledger says that the log lacks, and what it lacks."""
+    if not log.gaps:
+        return set()
+    lacking = {cell for revision in log.published() for cell in uncovered(log, revision)}
+    return {cell for cell in lacking if any(cell in gap for gap in log.gaps)}
+
+
 def expected_digests(log: Holding) -> dict[Cell, Digest]:
+    """The digests of what storage should hold: those of all that was published, without gaps."""
+    gone = missing(log)
+    return {cell: digest for cell, digest in published_digests(log).items() if cell not in gone}
+
+
+def published_digests(log: Holding) -> dict[Cell, Digest]:
     """The digests by the sidecars of all published revisions, added up."""
     added: dict[Cell, Digest] = {}
     for revision in log.published():
@@ -261,8 +279,11 @@ def _fault(file: File) -> tuple[Kind, str] | None:
     return None
 
 
-def _of_revision(log: Holding, revision: Revision, is_read: bool) -> Iterator[Problem]:
-    """What is wrong with a snapshot; its list matters only if somebody may still read through it."""
+def _of_revision(log: Holding, revision: Revision, is_read: bool, gone: Container[Cell]) -> Iterator[Problem]:
+    """What is wrong with a snapshot; its list matters only if somebody may still read through it.
+
+    What is known to be ``gone`` is not.
+    """
     cells = log.cells() if revision.is_repair else revision.cells()
 
     def problem(
@@ -299,6 +320,8 @@ def _of_revision(log: Holding, revision: Revision, is_read: bool) -> Iterator[Pr
         for kind, what, file in _of_account(revision):
             yield problem(kind, what, file, about="sidecar")
         for cell in uncovered(log, revision):
+            if cell in gone:
+                continue
             yield problem("inconsistent", "the sidecar counts rows, but no data file holds them", touched=[cell], about="sidecar")
 
 

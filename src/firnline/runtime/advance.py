@@ -93,7 +93,7 @@ def _mended(project: Project, graph: Graph, session: SparkSession, name: str) ->
 
     _logger.info("%s.%s may have met a lost file: its inputs are verified", graph.name, name)
     try:
-        found = repair(project, lambda: session, f"{graph.name}.{name}")
+        found = repair(project, lambda: session, f"{graph.name}.{name}", is_retrying=False)
     except FirnlineError as error:
         _logger.error("its inputs could not be verified: %s", error)
         return False

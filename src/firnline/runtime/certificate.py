@@ -123,6 +123,9 @@ class _Certifying:
             return Replayed(*about, 0.0, skipped="it is declared nondeterministic=True")
         if entry.fingerprint.code != graph.fingerprints[self.collection.name]:
             return Replayed(*about, 0.0, skipped="it was made by other code than today's")
+        without = [name for name in self.collection.inputs if self.project.log(graph.name, name).had_gaps()]
+        if without:
+            return Replayed(*about, 0.0, skipped=f"rows of {', '.join(without)} were missing for a while")
         self.begun(f"{graph.name}.{log.collection} {label}")
         began = time.monotonic()
         table = log.load()

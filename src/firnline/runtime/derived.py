@@ -102,6 +102,8 @@ class Derived:
     inputs: Mapping[str, Input]
     parts: tuple[int, ...] | None = None
     """The only parts that are wanted, of what is made anew; None for all."""
+    is_corrected: bool = False
+    """Whether rows left what is read, or came back to it, so that its change does not tell what is new."""
 
     def staged(self, generation: int) -> Staged | Verdict:
         """The stage's rows, staged; nothing is staged if nothing changes."""
@@ -119,6 +121,11 @@ class Derived:
         if step is None:
             raise FirnlineError("REPLAY_DIFFERS", f"the plan of {self.run.collection.name!r} does not keep {log} any more")
         return self._arranged(step, self.destination, generation)
+
+    def is_ahead(self) -> bool:
+        """Whether an attempt before this one has already brought something that the stage keeps through the epoch."""
+        heads = [self._log_of(step).head() for step in self._arrangements]
+        return any(head is not None and head.description.upper >= self.run.epoch.upper for head in heads)
 
     @property
     def _arrangements(self) -> tuple[Arrangement, ...]:
@@ -138,9 +145,10 @@ class Derived:
             return self._whole(generation)
         names = self.destination.names
         are_changes = [_has_boundary(self._log_of(step), self.run.epoch.lower) for step in self._arrangements]
-        is_continued = all(are_changes) and self._is_continued()
+        is_continued = all(are_changes) and self._is_continued() and not self.is_corrected
         if not is_continued and self.destination.head.snapshot is not None:
-            _logger.info("%s is computed in full once: its plan or what it keeps is new", self.run.collection.name)
+            why = "a gap opened or closed" if self.is_corrected else "its plan or what it keeps is new"
+            _logger.info("%s is computed in full once: %s", self.run.collection.name, why)
         ids = dict(zip(self.frame.columns, self.plan.ids, strict=True))
         root = self.plan.steps.root
         is_proven = is_unique(root, [ids[key] for key in self.run.collection.keys], self._known_keys())
@@ -215,6 +223,7 @@ class Derived:
     def _arranged(self, step: Arrangement, destination: Destination, generation: int) -> Staged | Verdict:
         """An arrangement's rows of the epoch, staged in its log."""
         is_continued = destination.head.snapshot is not None and destination.head.description.upper == self.run.epoch.lower
+        is_continued = is_continued and not self.is_corrected
         suffix = step.name[-4:]
         if isinstance(step.node, Iterate):
             return self._recursed(step.node, destination, generation, is_continued, suffix)

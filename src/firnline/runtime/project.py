@@ -53,6 +53,8 @@ class Declared:
     functions: dict[str, Function]
     root: Path
     """The project's folder."""
+    loss_handler: Function | None = None
+    """What is asked before lost rows are repaired."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +157,8 @@ class Project:
         module = sys.modules[_module(name)]
         graph = replace(check(pipeline, fingerprints, self.suites()), doc=inspect.getdoc(module) or "")
         keep(self._graphs, name, state, graph.as_json())
-        return Declared(graph, {collection.name: function for collection, function in pipeline.declared}, root)
+        functions = {collection.name: function for collection, function in pipeline.declared}
+        return Declared(graph, functions, root, next(iter(pipeline.loss_handlers), None))
 
     @property
     def _graphs(self) -> Path:

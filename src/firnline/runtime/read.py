@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 from contextlib import ExitStack
 from functools import cache
 from typing import TYPE_CHECKING, overload
@@ -10,12 +11,15 @@ from typing import TYPE_CHECKING, overload
 from firnline.errors import FirnlineError
 from firnline.model.graph import Graph
 from firnline.model.names import BOOKKEEPING
+from firnline.runtime.gaps import of_pipeline, sentence
 from firnline.runtime.project import Project
 from firnline.runtime.show import visible_upto
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.connect.session import SparkSession
+
+_logger = logging.getLogger(__name__)
 
 
 @overload
@@ -44,8 +48,16 @@ def read(
     for name in names:
         pipeline, _, collection = name.partition(".")
         graphs[pipeline].collection(collection)
+        _warn(found, graphs[pipeline], collection, cut[pipeline])
         frames.append(_frame(found, session, graphs[pipeline], collection, cut[pipeline]))
     return frames[0] if len(frames) == 1 else tuple(frames)
+
+
+def _warn(project: Project, graph: Graph, collection: str, upto: int) -> None:
+    """Say that rows are missing, where they are."""
+    found = of_pipeline(project, graph, upto)[collection]
+    for missing in found.missing:
+        _logger.warning("%s is %s complete; missing: %s", found.collection, found, sentence(missing))
 
 
 def _frame(project: Project, session: SparkSession | None, graph: Graph, collection: str, upto: int) -> DataFrame:

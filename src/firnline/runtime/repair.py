@@ -7,22 +7,27 @@ at again after every step, so that a repair may be cut off anywhere, and two at 
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from firnline.errors import FirnlineError
-from firnline.model.description import Verdict
+from firnline.model.declaration import OnLoss
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
+from firnline.model.gap import Gap
 from firnline.model.graph import Graph
-from firnline.plan.repairing import Plan, Refusal, Step, in_order, owner, plan, steps_for
-from firnline.plan.verification import Cell, Holding, Problem, covers, data_of, expected_digests, problems_of
-from firnline.runtime import rebuild
+from firnline.plan.repairing import Plan, Refusal, Step, in_order, owner, plan, retry, steps_for, to_rewind
+from firnline.plan.verification import Holding, Problem, problems_of, published_digests
+from firnline.runtime import gaps, rebuild
+from firnline.runtime.exchange import exchange, files
+from firnline.runtime.losses import contract_for
 from firnline.runtime.project import Declared, Project
 from firnline.runtime.verify import Begun, Examined, examine, taken, targets_of
+from firnline.tables.control import TABLE as CONTROL
 from firnline.world import world
 
 if TYPE_CHECKING:
@@ -30,11 +35,14 @@ if TYPE_CHECKING:
 
     from firnline.runtime.attempt import Staged
     from firnline.tables.log import Log
-    from firnline.tables.port import Exchange
-    from firnline.tables.sidecar import Repair
 
 _MOST_LOOKS = 10
 """Steps for one log; three kinds of them, and some races."""
+_NOT_THE_ROWS = ("CHECK_FAILED", "GENERATION_CHANGED", "LOG_UNREADABLE", "REPAIR_STOPPED")
+"""What keeps a replay from its end without saying that the rows cannot be made again."""
+_MOST_WORDS = 300
+"""Letters of why a gap is there: the gap ledger is read by everybody."""
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +53,18 @@ class Done:
     seconds: float
     rows_lost: int = 0
     rows_recomputed: int = 0
+    rows_left_out: int = 0
+    """How many cannot be made again, and are a gap now."""
+
+
+class _Taken(NamedTuple):
+    """What became of a step."""
+
+    rows_lost: int = 0
+    rows_recomputed: int = 0
+    rows_left_out: int = 0
+    is_done: bool = True
+    """Whether nobody else came between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +85,8 @@ class Repaired:
     refusals: tuple[Refusal, ...]
     problems: tuple[Problem, ...]
     """What is wrong afterwards."""
+    gaps: tuple[tuple[str, Gap], ...]
+    """What is knowingly missing afterwards, by pipeline."""
 
     @property
     def is_whole(self) -> bool:
@@ -77,7 +99,7 @@ def planned(
 ) -> Plan:
     """What a repair would do now; with a session, also about rows that only their digests tell."""
     found = examine(project, _targets(project, asked), session, begun)
-    plans = [damaged.plan() for damaged in _damaged(project, found)]
+    plans = [damaged.plan() for damaged in _damaged(project, found, is_retrying=True)]
     return Plan(tuple(step for each in plans for step in each.steps), tuple(one for each in plans for one in each.refusals))
 
 
@@ -87,6 +109,7 @@ def repair(
     asked: str | None = None,
     *,
     is_deep: bool = False,
+    is_retrying: bool = True,
     begun: Begun = lambda *_: None,
     taking: Callable[[Step], None] = lambda _: None,
 ) -> Repaired:
@@ -97,6 +120,7 @@ def repair(
         session: Gives a session; called only if something is to be computed.
         asked: ``PIPELINE`` or ``PIPELINE.COLLECTION`` with all that it comes from; everything by default.
         is_deep: Whether to look for rows that are not what they were, too.
+        is_retrying: Whether to try to bring back the rows of gaps, too.
         begun: Told the name of each collection before it is looked at.
         taking: Told each step before it is taken.
     """
@@ -105,17 +129,28 @@ def repair(
     refusals: list[Refusal] = []
     targets = _targets(project, asked)
     found = examine(project, targets, session() if is_deep else None, begun)
-    pipelines = _damaged(project, found)
-    for damaged in pipelines:
-        mending = Mending(project, damaged.graph, session, taking)
+    pipelines = _damaged(project, found, is_retrying)
+    menders = [Mending(project, damaged.graph, session, taking, is_retrying) for damaged in pipelines]
+    stopped = set()
+    for damaged, mending in zip(pipelines, menders, strict=True):
+        try:
+            mending.consult(damaged.plan())
+        except FirnlineError as error:
+            failed += [Failed(log.pipeline, log.collection, error) for log in damaged.logs]
+            stopped.add(damaged.graph.name)
+    for damaged, mending in zip(pipelines, menders, strict=True):
+        if damaged.graph.name in stopped:
+            continue
         for log in in_order(damaged.graph, damaged.logs):
             try:
                 done += mending.mended(log.collection, damaged.of(log))
             except FirnlineError as error:
                 failed.append(Failed(log.pipeline, log.collection, error))
         refusals += mending.refusals
-    left = (examine(project, targets) if pipelines else found).problems
-    return Repaired(tuple(done), tuple(failed), tuple(refusals), tuple(each for each in left if not each.is_staged))
+    after = examine(project, targets) if pipelines else found
+    left = tuple(each for each in after.problems if not each.is_staged)
+    open_gaps = tuple((log.pipeline, gap) for log in after.logs for gap in log.gaps)
+    return Repaired(tuple(done), tuple(failed), tuple(refusals), left, open_gaps)
 
 
 @dataclass(frozen=True)
@@ -133,12 +168,13 @@ class _Damaged:
         return plan(self.logs, {log.collection: self.of(log) for log in self.logs}, self.graph)
 
 
-def _damaged(project: Project, found: Examined) -> list[_Damaged]:
-    """What is damaged, by pipeline."""
+def _damaged(project: Project, found: Examined, is_retrying: bool) -> list[_Damaged]:
+    """What is damaged, by pipeline, or has gaps that are to be tried again."""
     damaged = []
     for name in dict.fromkeys(log.pipeline for log in found.logs):
         problems = tuple(each for each in found.problems if each.pipeline == name and not each.is_staged)
         touched = {each.collection for each in problems}
+        touched |= {log.collection for log in found.logs if is_retrying and log.pipeline == name and log.gaps}
         logs = tuple(log for log in found.logs if log.pipeline == name and log.collection in touched)
         damaged.append(_Damaged(project.graph(name), logs, problems))
     return [each for each in damaged if each.logs]
@@ -154,7 +190,7 @@ def _targets(project: Project, asked: str | None) -> list[tuple[str, str]]:
     if (pipeline, collection) not in every:
         graph.collection(collection)
     wanted = _upstream(graph, collection.partition("__")[0])
-    return [(of, name) for of, name in every if name.partition("__")[0] in wanted]
+    return [(of, name) for of, name in every if name == CONTROL or name.partition("__")[0] in wanted]
 
 
 def _upstream(graph: Graph, name: str) -> set[str]:
@@ -175,7 +211,18 @@ class Mending:
     graph: Graph
     session: Callable[[], SparkSession]
     taking: Callable[[Step], None]
+    is_retrying: bool
     refusals: list[Refusal] = field(default_factory=list)
+    contracts: dict[str, OnLoss] = field(default_factory=dict)
+    """Those that hold now, of the logs whose lost rows the pipeline's handler was asked about."""
+
+    def consult(self, plan: Plan) -> None:
+        """Ask the pipeline's handler about all lost rows of a plan, once for each log."""
+        if not self.graph.has_loss_handler:
+            return
+        for step in (*plan.steps, *(each.step for each in plan.refusals)):
+            if step is not None and step.what == "rows" and not step.is_retried and step.collection not in self.contracts:
+                self.contracts[step.collection] = contract_for(self.declared, step, plan)
 
     def mended(self, collection: str, problems: Sequence[Problem]) -> list[Done]:
         """Take steps for a log until none is left; ``problems`` may know more than looking at its files tells."""
@@ -183,34 +230,65 @@ class Mending:
         deep = [problem for problem in problems if problem.about == "data"]
         for _ in range(_MOST_LOOKS):
             log = taken(self.project, self.graph.name, collection)
-            found = steps_for(log, list(dict.fromkeys([*problems_of(log), *deep])), self.graph)
+            if gaps.turned(self.project, self.graph, log):
+                log = taken(self.project, self.graph.name, collection)
+            problems = list(dict.fromkeys([*problems_of(log), *deep]))
+            if self.graph.has_loss_handler:
+                self.consult(steps_for(log, problems, self.graph))
+            found = steps_for(log, problems, self.graph, self.contracts)
             if not found.steps:
                 self.refusals += found.refusals
-                return done
+                return done if any(each.step.what == "rows" for each in done) else done + self._retried(log)
             step = found.steps[0]
             self.taking(step)
             began = time.monotonic()
-            lost, recomputed, is_done = self._take(log, step)
-            if not is_done:
+            became = self._take(log, step)
+            if not became.is_done:
                 continue
-            done.append(Done(step, time.monotonic() - began, lost, recomputed))
+            done.append(Done(step, time.monotonic() - began, *became[:3]))
             if step.what == "rows":
                 deep = []
         raise FirnlineError("COMMIT_CONTENDED", f"{self.graph.name}.{collection} is still damaged after {_MOST_LOOKS} steps")
 
-    def _take(self, log: Holding, step: Step) -> tuple[int, int, bool]:
-        """Rows lost, rows recomputed, and whether it is done and nobody else came between."""
+    def _retried(self, log: Holding) -> list[Done]:
+        """Bring back rows of gaps: from their files, if these have turned up, else by computing them."""
+        step = retry(log, self.graph) if self.is_retrying else None
+        if step is None:
+            return []
+        self.taking(step)
+        began = time.monotonic()
+        recomputed = 0
+        found = gaps.put_back(self.project, self.session, log, step)
+        rest = replace(step, cells=tuple(cell for cell in step.cells if cell not in found))
+        if rest.cells and step.is_replayed:
+            recomputed = _Replaying(self, self._again(log), rest).exchanged().rows_recomputed
+        after = self._again(log)
+        if not gaps.turned(self.project, self.graph, after):
+            return []
+        back = tuple(cell for cell in step.cells if not any(cell in gap for gap in self._again(log).gaps))
+        digests = published_digests(after)
+        lost = sum(digests[cell].rows for cell in back)
+        return [Done(replace(step, cells=back, rows=lost), time.monotonic() - began, lost, recomputed)]
+
+    def _again(self, log: Holding) -> Holding:
+        return taken(self.project, log.pipeline, log.collection)
+
+    def _take(self, log: Holding, step: Step) -> _Taken:
         match step.what:
+            case "rows" if not step.is_replayed:
+                why = f"{step.why}; a nondeterministic stage is not run twice"
+                gaps.leave_out(self.project, self.graph, log, step, step.cells, why)
+                return _Taken(step.rows, 0, step.rows)
             case "rows":
                 return _Replaying(self, log, step).exchanged()
             case "manifests":
-                return 0, 0, self._rename(log, step)
+                return _Taken(is_done=self._rename(log, step))
             case "sidecars":
                 for snapshot in step.sidecars:
                     rebuild.sidecar(self.project, self.graph, log, snapshot, self.session)
             case "metadata":
                 rebuild.metadata(self.project, self.graph, log)
-        return 0, 0, True
+        return _Taken()
 
     def _rename(self, log: Holding, step: Step) -> bool:
         """Name data files by manifests that can be read."""
@@ -222,7 +300,7 @@ class Mending:
             self.project.control(log.pipeline).exchange(change)
             return True
         note = Repair(log.collection, world().new_id(), step.cells, (), (), 0, 0, 0.0)
-        return _exchange(self.project.log(log.pipeline, log.collection), log, note, change)
+        return exchange(self.project.log(log.pipeline, log.collection), log, note, change)
 
     @cached_property
     def declared(self) -> Declared:
@@ -240,34 +318,72 @@ class _Replaying:
     waiting: list[tuple[Epoch, Staged]] = field(default_factory=list)
     """What is staged and not in the log yet."""
     recomputed: int = 0
+    given_up: dict[int, FirnlineError] = field(default_factory=dict)
+    """The epochs whose rows cannot be made again, and why."""
     is_done: bool = True
     """Whether all that waited got there."""
 
-    def exchanged(self) -> tuple[int, int, bool]:
-        """Compute all lost epochs and exchange their files; rows lost, rows computed, and whether nobody came between."""
+    def exchanged(self) -> _Taken:
+        """Compute all lost epochs and exchange their files."""
         began = time.monotonic()
         try:
             for lower in self.step.epochs():
                 epoch = self.mending.graph.schedule.epoch_at(lower)
                 try:
-                    self.waiting.append((epoch, self._replayed(epoch)))
-                except FirnlineError:
-                    # What builds on rows of its own earlier epochs needs these in the log first.
-                    if not self.waiting:
+                    self._replay(epoch, began)
+                except FirnlineError as error:
+                    if self.step.contract != "gap" or not _is_for_good(error):
                         raise
-                    self._exchange(began)
-                    self.waiting.append((epoch, self._replayed(epoch)))
+                    self.given_up[lower] = error
             self._exchange(began)
         finally:
             for _, staged in self.waiting:
                 self._table.discard(staged.attempt)
-        return self.step.rows, self.recomputed, self.is_done
+        return _Taken(self.step.rows, self.recomputed, self._left_out(), self.is_done)
+
+    def _replay(self, epoch: Epoch, began: float) -> None:
+        try:
+            self.waiting.append((epoch, self._replayed(epoch)))
+        except FirnlineError:
+            # What builds on rows of its own earlier epochs needs these in the log first.
+            if not self.waiting:
+                raise
+            self._exchange(began)
+            self.waiting.append((epoch, self._replayed(epoch)))
+
+    def _left_out(self) -> int:
+        """Go on without what cannot be made again; how many rows that are. What is a gap already stays one."""
+        for error in self.given_up.values():
+            _logger.warning("%s.%s: rows stay lost: %s", self.log.pipeline, self.log.collection, error)
+        if self.step.is_retried or not self.given_up or not self.is_done:
+            return 0
+        cells = tuple(cell for cell in self.step.cells if cell[0] in self.given_up)
+        why = "; ".join(dict.fromkeys(f"{error.code}: {error.what}" for error in self.given_up.values()))
+        gaps.leave_out(self.mending.project, self.mending.graph, self.log, self.step, cells, why[:_MOST_WORDS])
+        digests = published_digests(self.log)
+        return sum(digests[cell].rows for cell in cells if cell in digests)
 
     @property
     def _table(self) -> Log:
         return self.mending.project.log(self.log.pipeline, self.log.collection)
 
     def _replayed(self, epoch: Epoch) -> Staged:
+        """The lost rows of an epoch, staged: made as most epochs are, or else as one after a gap opened or closed is."""
+        try:
+            return self._made(epoch, is_corrected=False)
+        except FirnlineError as error:
+            if error.code != "REPLAY_DIFFERS" or not self._without():
+                raise
+        return self._made(epoch, is_corrected=True)
+
+    def _without(self) -> list[str]:
+        """The inputs of which rows were left out at some time."""
+        made_by = owner(self.mending.graph, self.log.collection)
+        inputs = made_by.inputs if made_by is not None else ()
+        return [name for name in inputs if self.mending.project.log(self.log.pipeline, name).had_gaps()]
+
+    def _made(self, epoch: Epoch, *, is_corrected: bool) -> Staged:
+        from firnline.runtime.recheck import recheck
         from firnline.runtime.stage_run import StageRun
 
         mending, name = self.mending, self.log.collection
@@ -275,11 +391,12 @@ class _Replaying:
         assert made_by is not None, "the plan refuses what nobody makes"
         attempt = world().new_id()
         run = StageRun(mending.project, mending.declared, mending.session(), made_by, epoch, attempt)
-        staged = run.replay(name, self.step.parts(epoch.lower))
+        staged = run.replay(name, self.step.parts(epoch.lower), is_corrected=is_corrected)
         self.recomputed += staged.computed
         try:
             self._compare(epoch, staged)
-            audited(mending.declared, name, epoch, staged)
+            made = [*(each for _, each in self.waiting), staged]
+            recheck(mending.project, mending.graph, mending.session(), name, epoch, made, self.step.cells)
         except BaseException:
             self._table.discard(staged.attempt)
             raise
@@ -288,7 +405,7 @@ class _Replaying:
 
     def _compare(self, epoch: Epoch, staged: Staged) -> None:
         """Refuse rows that are not those that were published."""
-        expected = expected_digests(self.log)
+        expected = published_digests(self.log)
         cells = [cell for cell in self.step.cells if cell[0] == epoch.lower]
         wrong = [cell for cell in cells if staged.digests.get(cell, Digest()) != expected.get(cell, Digest())]
         if not wrong:
@@ -309,42 +426,36 @@ class _Replaying:
             if each.summary is not None and each.summary.lower <= epoch.lower < each.summary.upper
         ]
         today = self.mending.graph.fingerprints.get(made_by.name) if made_by else None
-        return "; the code changed since" if made_with and made_with[-1] != today else ""
+        if made_with and made_with[-1] != today:
+            return "; the code changed since"
+        if made_by is None or made_by.kind == "source":
+            return ""
+        if without := self._without():
+            return f"; rows of {', '.join(without)} were missing then, or are now"
+        return f"; if it is not repeatable, {to_rewind(self.mending.graph, made_by.name)}"
 
     def _exchange(self, began: float) -> None:
         """Put what waits into the log."""
+        if not self.waiting:
+            return
         from firnline.tables.port import Exchange
         from firnline.tables.sidecar import Repair
 
         lowers = {epoch.lower for epoch, _ in self.waiting}
         cells = tuple(cell for cell in self.step.cells if cell[0] in lowers)
-        out = _files(self.log, cells)
+        out = files(self.log, cells)
         staged = tuple(each.snapshot for _, each in self.waiting if each.snapshot is not None)
-        digests = expected_digests(self.log)
+        digests = published_digests(self.log)
         lost = sum(digests[cell].rows for cell in cells if cell in digests)
         seconds = time.monotonic() - began
         computed = sum(each.computed for _, each in self.waiting)
         note = Repair(self.log.collection, world().new_id(), cells, tuple(sorted(out)), (), lost, computed, seconds)
         change = Exchange(out=out, staged=staged, manifests=self.step.manifests)
-        self.is_done &= _exchange(self._table, self.log, note, change)
+        self.is_done &= exchange(self._table, self.log, note, change)
         self.waiting.clear()
         self.log = taken(self.mending.project, self.log.pipeline, self.log.collection)
 
 
-def audited(declared: Declared, collection: str, epoch: Epoch, staged: Staged) -> None:
-    """Where quality checks look at what was recovered, staged and of the right digest, before it is exchanged; none yet."""
-
-
-def _files(log: Holding, cells: Collection[Cell]) -> frozenset[str]:
-    return frozenset(data.file.path for _, data in data_of(log) if any(covers(data, cell) for cell in cells))
-
-
-def _exchange(table: Log, log: Holding, note: Repair, change: Exchange) -> bool:
-    """Exchange files of a log unless somebody else has repaired it since it was looked at; whether it was done."""
-    description = log.description()
-    repairs = [each.snapshot for each in log.repairs()]
-    generation = description.generation if description is not None else 0
-    verdict = table.exchange(generation, repairs[-1] if repairs else None, note, change)
-    if verdict is Verdict.FENCED:
-        raise FirnlineError("GENERATION_CHANGED", f"{log.pipeline}.{log.collection} was rewound while it was repaired")
-    return verdict is Verdict.FREE
+def _is_for_good(error: FirnlineError) -> bool:
+    """Whether an error says that rows cannot be made again, rather than that somebody or something was not there."""
+    return error.code not in _NOT_THE_ROWS and (not error.retryable or error.code == "MISSING_FILE")

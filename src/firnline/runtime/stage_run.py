@@ -59,20 +59,23 @@ class StageRun:
             finally:
                 given.close()
 
-    def replay(self, name: str, parts: tuple[int, ...]) -> Staged:
-        """Make parts of a published epoch anew, staged and not published: of the collection, or of what it keeps beside it."""
+    def replay(self, name: str, parts: tuple[int, ...], *, is_corrected: bool = False) -> Staged:
+        """Make parts of a published epoch anew, staged and not published: of the collection, or of what it keeps beside it.
+
+        With ``is_corrected`` from the whole state, as an epoch after a gap opened or closed.
+        """
         graph = self.declared.graph
         destination = Rewriting.at(self.session, self.project.log(graph.name, name), self.epoch, parts)
         given = SourceEpoch.of(self.session, self.project.settings, graph.schedule, self.epoch, self._recorded())
         with told(self.collection, given.label, self.project.settings):
             try:
-                again = self._replayed(given, destination)
+                again = self._replayed(given, destination, is_corrected)
             finally:
                 given.close()
         assert isinstance(again, Staged), "what is staged again races nobody"
         return again
 
-    def _replayed(self, given: SourceEpoch, destination: Rewriting) -> Staged | Verdict:
+    def _replayed(self, given: SourceEpoch, destination: Rewriting, is_corrected: bool) -> Staged | Verdict:
         generation = destination.head.description.generation
         if self.collection.kind == "stage":
             heads = {name: self.project.log(self.declared.graph.name, name).head() for name in self.collection.inputs}
@@ -81,7 +84,8 @@ class StageRun:
             plan = plan_of(self.session, self.collection, frames, made, self.declared.graph)
             if destination.log.collection == self.collection.name:
                 destination.check(made.frame.schema)
-            return Derived(self, plan, destination, made.frame, {}, destination.parts).replayed(generation)
+            derived = Derived(self, plan, destination, made.frame, {}, destination.parts, is_corrected)
+            return derived.replayed(generation)
         frame = checked(self._function(given), self.collection)
         names = destination.names
         if destination.log.collection == self.collection.name:
@@ -117,17 +121,26 @@ class StageRun:
         return Published(verdict, staged.total, malformed.count if malformed else 0)
 
     def _derived(self, generation: int, inputs: Mapping[str, Head], began: float) -> Published:
+        control = self.project.control(self.declared.graph.name)
+        mark = control.gaps().mark(self.collection.name)
+        if mark is not None:  # it speaks of logs as they are after it was set
+            heads = {name: self.project.log(self.declared.graph.name, name).head() for name in inputs}
+            inputs = {name: head for name, head in heads.items() if head is not None}
         frames = {name: self._input(name, head) for name, head in inputs.items()}
         made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
         plan = plan_of(self.session, self.collection, frames, made, self.declared.graph)
         destination = self._into(made.frame)
         checks = self._checks(destination)
-        derived = Derived(self, plan, destination, made.frame, {name: self._lineage(name, head) for name, head in inputs.items()})
+        lineages = {name: self._lineage(name, head) for name, head in inputs.items()}
+        derived = Derived(self, plan, destination, made.frame, lineages, is_corrected=mark is not None)
+        is_ahead = mark is not None and derived.is_ahead()
         staged = self._approved(checks, destination, derived.staged(generation), generation)
         if isinstance(staged, Verdict):
             return Published(staged, Digest())
         lineage, seconds = derived.lineage(), time.monotonic() - began
         verdict = destination.publish(staged, self.epoch, generation, derived.fingerprint, lineage, seconds)
+        if mark is not None and verdict is Verdict.FREE and not is_ahead:
+            control.change(lambda gaps: gaps.corrected(self.collection.name, mark, self.epoch.upper))
         return Published(verdict, staged.total)
 
     def _checks(self, destination: Destination) -> Checks:

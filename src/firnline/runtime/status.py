@@ -11,6 +11,7 @@ from firnline.model.fingerprint import Fingerprint
 from firnline.model.graph import Graph
 from firnline.model.names import QUARANTINE
 from firnline.plan.advance import advance
+from firnline.runtime.gaps import of_pipeline, sentence
 from firnline.runtime.project import Project
 from firnline.world import world
 
@@ -31,6 +32,10 @@ class CollectionStatus:
     warned: tuple[str, ...]
     """The checks that do not block and were not met when they were last asked, each with its epoch and what it said."""
     malformed: int
+    completeness: str
+    """Parts that lack nothing of how many: ``7/8``."""
+    lacking: tuple[str, ...]
+    """What is missing, in words."""
     code: str
     """``same`` as made the newest epoch, ``changed`` since, ``edited`` if only Spark can tell which of both, or ``new``."""
 
@@ -80,6 +85,7 @@ def status(project: Project, graph: Graph) -> PipelineStatus:
     warnings = _warnings(project, graph)
     there = project.catalog.names(graph.name)
     codes = _codes(project, graph, heads)
+    complete = of_pipeline(project, graph)
     lines = []
     for collection in graph.collections:
         head, _ = heads[collection.name]
@@ -95,6 +101,8 @@ def status(project: Project, graph: Graph) -> PipelineStatus:
                 failed=failures.get(collection.name, ()),
                 warned=warnings.get(collection.name, ()),
                 malformed=_malformed(project, graph, collection.name, there),
+                completeness=str(complete[collection.name]),
+                lacking=tuple(map(sentence, complete[collection.name].missing)),
                 code=codes[collection.name],
             )
         )

@@ -18,8 +18,8 @@ from firnline.engine.frames import deltas, table_name
 from firnline.engine.staging import Column, columns_of, digests
 from firnline.errors import FirnlineError
 from firnline.model.digest import Digest
+from firnline.model.gap import Cell
 from firnline.model.names import EPOCH, PART
-from firnline.plan.verification import Cell
 from firnline.runtime.evaluation import diagnosed
 from firnline.tables.metadata import Metadata
 

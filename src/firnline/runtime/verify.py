@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from firnline.errors import FirnlineError
+from firnline.model.gap import Gap, Gaps
 from firnline.plan.frontier import Frontier
 from firnline.plan.verification import Holding, Problem, digest_problems, expected_digests, frontier_problems, problems_of
 from firnline.runtime.project import Project
+from firnline.tables.control import Control
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
+T = TypeVar("T")
 Begun = Callable[[str, int, int], None]
 """Told the name of each collection before it is looked at, how many are done, and how many there are."""
 
@@ -53,6 +56,8 @@ class Verified:
     unreferenced_bytes: int
     not_added: tuple[str, ...]
     """Collections whose digests could not be added up, since their manifests or metadata are damaged."""
+    gaps: tuple[tuple[str, Gap], ...]
+    """What is knowingly missing, by pipeline: no damage."""
 
 
 def verify(
@@ -79,6 +84,7 @@ def verify(
         sum(log.unreferenced for log in found.logs),
         sum(log.unreferenced_bytes for log in found.logs),
         found.not_added,
+        tuple((log.pipeline, gap) for log in found.logs for gap in log.gaps),
     )
 
 
@@ -139,8 +145,12 @@ def targets_of(project: Project, asked: str | None) -> list[tuple[str, str]]:
 
 def _frontier(project: Project, pipeline: str) -> Frontier | None:
     """The frontier before the logs are looked at, which only grow; if it cannot be read, its own table tells why."""
+    return _control(project, pipeline, Control.frontier)
+
+
+def _control(project: Project, pipeline: str, ask: Callable[[Control], T]) -> T | None:
     try:
-        return project.control(pipeline).frontier()
+        return ask(project.control(pipeline))
     except FirnlineError as error:
         if error.code != "LOG_UNREADABLE":
             raise
@@ -150,10 +160,16 @@ def _frontier(project: Project, pipeline: str) -> Frontier | None:
 
 
 def taken(project: Project, pipeline: str, name: str) -> Holding:
-    """What storage holds of a log now."""
+    """What storage holds of a log now, and what it is known to lack."""
     from firnline.tables.inventory import inventory
 
-    return inventory(project.catalog, pipeline, name)
+    gaps = gaps_of(project, pipeline)  # before the log: rows are left out only after it says so
+    return replace(inventory(project.catalog, pipeline, name), gaps=gaps.of(name))
+
+
+def gaps_of(project: Project, pipeline: str) -> Gaps:
+    """The gap ledger; if it cannot be read, its own table tells why."""
+    return _control(project, pipeline, Control.gaps) or Gaps()
 
 
 def _deep_problems(project: Project, session: SparkSession, log: Holding, known: list[Problem]) -> list[Problem]:

@@ -91,11 +91,12 @@ def exchanging(transaction: Transaction, summary: Mapping[str, str], change: Exc
     producer.change = change
     for file in coming:
         producer.append_data_file(file)
-    for stored in change.named:
+    for stored in (*change.named, *change.back):
         file = named_again(io, transaction.table_metadata, stored)
         file.spec_id = transaction.table_metadata.default_spec_id
         producer.append_data_file(file)
-        producer._deleted_data_files.add(file)  # the totals counted it already
+        if stored in change.named:
+            producer._deleted_data_files.add(file)  # the totals counted it already
     return producer
 
 

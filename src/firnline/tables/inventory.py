@@ -49,9 +49,9 @@ def inventory(catalog: Catalog, pipeline: str, name: str) -> Holding:
         file = File(table.location, None)
         storage = _Storage.of(table.location)
     except FileNotFoundError:
-        return Holding(pipeline, name, file)
+        return Holding(pipeline, name, file, name == CONTROL)
     except Exception as error:
-        return Holding(pipeline, name, replace(file, size=0, fault=_told(error)))
+        return Holding(pipeline, name, replace(file, size=0, fault=_told(error)), name == CONTROL)
     return _Inventory(table, published, storage).taken()
 
 
@@ -175,7 +175,7 @@ class _Inventory:
             note = Repair.of_json(self.storage.content(file))
         except Exception:
             return revision
-        return replace(revision, sidecar=file, files=note.files, out=note.out)
+        return replace(revision, sidecar=file, files=note.files, out=note.out, gap=note.gap)
 
     def _staged(self, snapshot: Snapshot) -> Revision:
         file, found = self._parsed_list(self._list(snapshot))

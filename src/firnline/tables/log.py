@@ -38,6 +38,8 @@ PLAN = "firnline.plan"
 SECONDS = "firnline.seconds"
 SIDECAR = "firnline.sidecar"
 KIND = "firnline.kind"
+GAP = "firnline.gap"
+"""Of a repair that took rows out and put none in their place: the gap that it opened."""
 REPAIR = "repair"
 """The kind of a snapshot that holds the same rows as the one before, in other files."""
 
@@ -134,6 +136,11 @@ class Log:
         except (OSError, ValueError, KeyError, TypeError) as error:
             what = f"{self.pipeline}.{self.collection}: the sidecar {entry.sidecar}: {type(error).__name__}: {error}"
             raise FirnlineError("LOG_UNREADABLE", what) from error
+
+    def had_gaps(self) -> bool:
+        """Whether rows were ever left out of it."""
+        table = self.load()
+        return table is not None and any(GAP in snapshot.summary for snapshot in table.main_line())
 
     def stored_bytes(self) -> int | None:
         """The bytes of all data files of the head; None before the first publish."""
@@ -249,11 +256,11 @@ class Log:
             world().reach("repair.judged")
             path = f"{table.location}/firnline/{repair.attempt}.json"
             if not is_described:
-                files = (*change.named, *(file for each in ours for file in self._catalog.data_files(table, each)))
+                files = (*change.named, *change.back, *(file for each in ours for file in self._catalog.data_files(table, each)))
                 self._catalog.write(path, replace(repair, files=files).as_json())
                 is_described = True
                 world().reach("repair.described")
-            self._catalog.exchange(table, {**description.as_properties(), **_repair_summary(table, repair.attempt, path)}, change)
+            self._catalog.exchange(table, {**description.as_properties(), **_repair_summary(table, repair, path)}, change)
             world().reach("repair.committed")
             return Verdict.FREE
 
@@ -372,12 +379,13 @@ def summary_of(sidecar: Sidecar, path: str) -> dict[str, str]:
     }
 
 
-def _repair_summary(table: Metadata, attempt: str, path: str) -> dict[str, str]:
+def _repair_summary(table: Metadata, repair: Repair, path: str) -> dict[str, str]:
     """What the head says of the code that made it goes on to the repair."""
     fingerprint = head_of(table).fingerprint
     code = {} if fingerprint is None else {FINGERPRINT: fingerprint.code}
     plan = {PLAN: fingerprint.plan} if fingerprint is not None and fingerprint.plan else {}
-    return {KIND: REPAIR, ATTEMPT: attempt, SIDECAR: path, **code, **plan}
+    gap = {GAP: repair.gap} if repair.gap else {}
+    return {KIND: REPAIR, ATTEMPT: repair.attempt, SIDECAR: path, **code, **plan, **gap}
 
 
 def entry_of(table: Metadata, snapshot: Snapshot) -> Entry:

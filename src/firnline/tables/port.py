@@ -22,6 +22,7 @@ class Exchange:
         staged: The staged snapshots whose files are named instead.
         manifests: The paths of manifests that cannot be read, and are named no more.
         named: The data files that these named, to be named anew.
+        back: Data files that were taken out and are named again.
         instead_of_head: The snapshot whose manifest list stands for the head's, which cannot be read; zero if none can.
     """
 
@@ -29,6 +30,7 @@ class Exchange:
     staged: tuple[int, ...] = ()
     manifests: frozenset[str] = frozenset()
     named: tuple[StoredFile, ...] = ()
+    back: tuple[StoredFile, ...] = ()
     instead_of_head: int | None = None
 
 

@@ -26,6 +26,7 @@ from firnline.tables.exchanging import named_again
 from firnline.tables.log import head_of, staged_by, summary_of
 from firnline.tables.metadata import Metadata
 from firnline.tables.sidecar import Sidecar
+from firnline.tables.storage import is_there
 
 Choose = Callable[[list[Sidecar]], Sidecar]
 """Which of several sidecars of the same epoch was published."""
@@ -41,7 +42,7 @@ def rebuild_metadata(catalog: Catalog, pipeline: str, name: str, choose: Choose)
     io = FsspecFileIO({})
     metadata = FromInputFile.table_metadata(io.new_input(older.version))
     transaction = Transaction(Table((pipeline, name), metadata, older.version, io, catalog.sql))
-    followers = list(_followers(catalog, older, choose)) if older.head is not None or _is_log(older) else []
+    followers = list(_followers(catalog, older, choose)) if _is_log(older) else []
     description = head_of(older).description if followers else None
     for sidecar, path in followers:
         assert description is not None
@@ -94,13 +95,7 @@ def _followers(catalog: Catalog, table: Metadata, choose: Choose) -> Iterator[tu
 
 def _is_there(sidecar: Sidecar) -> bool:
     """Whether every data file of a snapshot is there, of the right size."""
-    if sidecar.files is None:
-        return False
-    for file in sidecar.files:
-        filesystem, inner = fsspec.url_to_fs(file.path)
-        if not filesystem.exists(inner) or filesystem.size(inner) != file.bytes:
-            return False
-    return True
+    return sidecar.files is not None and all(map(is_there, sidecar.files))
 
 
 class _Appending(_FastAppendFiles):

@@ -113,6 +113,8 @@ class Repair:
     rows_lost: int
     rows_recomputed: int
     seconds: float
+    gap: str = ""
+    """The gap that it opened, if it took rows out and put none in their place."""
 
     def as_json(self) -> bytes:
         """The file's content."""
@@ -131,6 +133,7 @@ class Repair:
             data["rows_lost"],
             data["rows_recomputed"],
             data["seconds"],
+            data.get("gap", ""),
         )
 
 

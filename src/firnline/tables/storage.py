@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import fsspec
+
 from firnline.errors import FirnlineError
+from firnline.model.stored_file import StoredFile
 
 
 @contextmanager
@@ -17,3 +20,9 @@ def answering(warehouse: str) -> Iterator[None]:
         raise
     except OSError as error:
         raise FirnlineError("STORAGE_UNAVAILABLE", f"the warehouse {warehouse}: {error}") from error
+
+
+def is_there(file: StoredFile) -> bool:
+    """Whether a data file is there, of the right size."""
+    filesystem, inner = fsspec.url_to_fs(file.path)
+    return bool(filesystem.exists(inner) and filesystem.size(inner) == file.bytes)

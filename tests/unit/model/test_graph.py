@@ -140,3 +140,40 @@ def test_checks_that_make_no_sense_are_refused() -> None:
     with pytest.raises(GraphError) as caught:
         check(web, FINGERPRINTS, ["sane"])
     assert [problem.code for problem in caught.value.problems] == ["BAD_OPTION"] * 4
+
+
+def test_contracts_and_handlers_of_losses_are_checked() -> None:
+    web = fl.Pipeline("web", schedule="@daily", start="2026-01-01")
+
+    @web.source(keys=["a"], on_loss="shrug")  # type: ignore[arg-type]
+    def first(epoch: Any) -> Any: ...
+
+    @web.on_loss
+    def ask(loss: fl.Loss) -> None: ...
+
+    @web.on_loss
+    def ask_again(loss: fl.Loss) -> None: ...
+
+    assert problems(web) == ["BAD_OPTION", "BAD_OPTION"]
+
+
+def test_readers_are_direct_and_descendants_are_all() -> None:
+    web = fl.Pipeline("web", schedule="@daily", start="2026-01-01")
+
+    @web.source(keys=["a"], on_loss="gap")
+    def first(epoch: Any) -> Any: ...
+
+    @web.stage(keys=["a"])
+    def second(first: Any) -> Any: ...
+
+    @web.stage(keys=["a"])
+    def third(second: Any) -> Any: ...
+
+    @web.on_loss
+    def ask(loss: fl.Loss) -> None: ...
+
+    graph = check(web, {})
+    assert graph.readers("first") == ("second",)
+    assert graph.descendants("first") == ("second", "third")
+    assert (graph.has_loss_handler, graph.collection("first").on_loss) == (True, "gap")
+    assert Graph.of_json(graph.as_json()) == graph

@@ -11,9 +11,10 @@ from firnline import Pipeline
 from firnline.model.description import Description
 from firnline.model.digest import Digest
 from firnline.model.fingerprint import Fingerprint
+from firnline.model.gap import Gap, Span
 from firnline.model.graph import Graph, check
 from firnline.model.stored_file import StoredFile
-from firnline.plan.repairing import Plan, plan
+from firnline.plan.repairing import Plan, plan, steps_for, taken_out
 from firnline.plan.verification import Account, DataFile, File, Holding, Manifest, Revision, problems_of
 
 
@@ -150,3 +151,54 @@ def test_a_hole_between_epochs_stays_and_is_told() -> None:
     found = planned(log("seen", revision("seen", 0), revision("seen", 2)))
     assert found.steps == ()
     assert "hole" in found.refusals[0].what
+
+
+GAP = Gap("g", "seen", (Span(1, 1, (1,)),), 5, "2026-01-01", "web.seen", "gone", {"seen": 2}, {}, "open")
+
+
+def gapped(*, before: int = 2) -> Holding:
+    """A log whose (1, 1) was left out."""
+    whole = revision("seen", 1)
+    (manifest,) = whole.manifests or ()
+    left = Manifest(manifest.file, manifest.data[:1])
+    note = Revision(
+        9, File("list", 9), (), description=Description(0, 0, 2), is_repair=True, files=(), out=("seen/1-1.parquet",), gap="g"
+    )
+    found = log("seen", revision("seen", 0), replace(whole, manifests=(left,)), note)
+    return replace(found, gaps=(replace(GAP, before={"seen": before}),))
+
+
+def test_a_recorded_gap_is_no_problem_and_is_tried_again() -> None:
+    found = gapped()
+    assert problems_of(found) == []
+    assert problems_of(replace(found, gaps=())) != []
+    (step,) = planned(found).steps
+    assert (step.how, step.cells, step.rows) == ("retry", ((1, 1),), 5)
+    assert [file.path for file in taken_out(found, step.cells)] == ["seen/1-1.parquet"]
+
+
+def test_a_stage_that_went_on_since_does_not_get_its_old_rows_back() -> None:
+    assert planned(gapped(before=1)) == Plan((), ())
+
+
+def test_rows_that_are_lost_while_a_gap_is_opening_are_still_lost() -> None:
+    opening = replace(log("seen", revision("seen", 0), revision("seen", 1, lost=(1,))), gaps=(replace(GAP, phase="opening"),))
+    (step,) = planned(opening, on_loss="gap").steps
+    assert (step.how, step.contract, step.cells) == ("recompute", "gap", ((1, 1),))
+
+
+def test_a_nondeterministic_stage_leaves_out_or_needs_a_rewind_with_all_that_came_of_it() -> None:
+    lost = log("seen", revision("seen", 0, lost=(1,)))
+    (step,) = planned(lost, nondeterministic=True, on_loss="gap").steps
+    assert step.how == "leave out"
+    (refusal,) = planned(lost, nondeterministic=True).refusals
+    assert refusal.code == "NEEDS_REWIND"
+    assert "'seen' would have to be rewound" in refusal.what
+
+
+def test_another_contract_stands_for_the_declared_one() -> None:
+    lost = log("seen", revision("seen", 0, lost=(1,)))
+    found = steps_for(lost, problems_of(lost), graph(), {"seen": "fail"})
+    assert "by the pipeline's handler" in found.refusals[0].what
+    found = steps_for(lost, problems_of(lost), graph(on_loss="fail"), {"seen": "gap"})
+    assert found.steps[0].contract == "gap"

@@ -1,0 +1,205 @@
+"""Gaps: lost rows that cannot be made again are left out of a log, as its contract allows; when they can, they come back.
+
+Opening: the gap ledger says so, the rows are taken out, the ledger says that they are out. So none are ever missing unrecorded,
+and whoever reads the log in between computes from the whole state. Closing: the rows are put back, the ledger says so. So nothing
+is ever called whole that is not. The last commit of both marks the readers, after the log has changed: a run that read the log as
+it was before cannot take that mark away. Cut off anywhere, the next repair finds the gap as it stands and takes the next step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from firnline.model.gap import Cell, Gap, Gaps, Span, spans_of
+from firnline.model.graph import Graph
+from firnline.plan.completeness import touched
+from firnline.plan.repairing import Step, owner, taken_out
+from firnline.plan.verification import Holding, covers, data_of, missing, published_digests
+from firnline.runtime.exchange import exchange, files
+from firnline.runtime.project import Project
+from firnline.world import world
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession
+
+Spans = tuple[Span, ...]
+
+
+def leave_out(project: Project, graph: Graph, log: Holding, step: Step, cells: Collection[Cell], why: str) -> None:
+    """Open a gap for lost rows and take them out of the log."""
+    from firnline.tables.port import Exchange
+    from firnline.tables.sidecar import Repair
+
+    digests = published_digests(log)
+    rows = sum(digests[cell].rows for cell in cells if cell in digests)
+    begun = [gap for gap in log.gaps if gap.phase == "opening" and all(cell in gap for cell in cells)]
+    made_by = owner(graph, log.collection)
+    assert made_by is not None, "the plan refuses what nobody makes"
+    allowed = f"{graph.name}.{made_by.name}" if made_by.on_loss == "gap" else f"the handler of {graph.name}"
+    spans, now = spans_of(set(cells), log.cells()), world().now().isoformat(timespec="seconds")
+    before = affected(project, graph, log.collection)
+    gap = begun[0] if begun else Gap(world().new_id(), log.collection, spans, rows, now, allowed, why, before)
+    project.control(graph.name).change(lambda gaps: gaps.opened(gap))
+    out = files(log, cells)
+    if out or step.manifests:
+        note = Repair(log.collection, world().new_id(), tuple(sorted(cells)), tuple(sorted(out)), (), rows, 0, 0.0, gap.id)
+        change = Exchange(out=out, manifests=step.manifests)
+        exchange(project.log(graph.name, log.collection), log, note, change)
+
+
+def affected(project: Project, graph: Graph, collection: str) -> dict[str, int]:
+    """Who has to be corrected when rows of a log leave or come back, and where their logs end: its stage, and its readers."""
+    made_by = owner(graph, collection)
+    own = [made_by.name] if made_by is not None and made_by.kind == "stage" else []
+    heads = {name: project.log(graph.name, name).head() for name in (*own, *graph.readers(collection))}
+    return {name: head.description.upper if head else graph.schedule.start for name, head in heads.items()}
+
+
+def turned(project: Project, graph: Graph, log: Holding) -> bool:
+    """Let the gap ledger say what became of a log's gaps: rows that are out, and rows that are back; whether it had to."""
+    manifests = [manifest for revision in log.published() for manifest in revision.manifests or ()]
+    if not all(manifest.file.is_sound() for manifest in manifests):
+        return False
+    gone, has_turned = missing(log), False
+    unsound = [data for _, data in data_of(log) if not data.file.is_sound() or data.found not in (None, data.rows)]
+    control = project.control(graph.name)
+    for gap in log.gaps:
+        cells = {cell for cell in published_digests(log) if cell in gap}
+        here = cells - gone
+        if gap.made_good is not None or any(covers(data, cell) for data in unsound for cell in here):
+            continue
+        if here:
+            readers = affected(project, graph, log.collection)
+            left, came = spans_of(cells & gone, log.cells()), spans_of(here, log.cells())
+            control.change(partial(_back, gap.id, world().new_id(), readers, left, came))
+            has_turned = True
+        elif gap.phase == "opening":
+            control.change(partial(_settled, gap.id))
+            has_turned = True
+    return has_turned
+
+
+def _back(id: str, event: str, readers: Mapping[str, int], left: Spans, here: Spans, gaps: Gaps) -> Gaps:
+    return gaps.back(id, event, readers, left, here)
+
+
+def _settled(id: str, gaps: Gaps) -> Gaps:
+    return gaps.settled(id)
+
+
+def put_back(project: Project, session: Callable[[], SparkSession], log: Holding, step: Step) -> frozenset[Cell]:
+    """Name data files again that were taken out and have turned up, with the rows that they had; whose they are."""
+    from firnline.engine.staging import columns_of, digests
+    from firnline.tables.port import Exchange
+    from firnline.tables.sidecar import Repair
+    from firnline.tables.storage import is_there
+
+    found = [file for file in taken_out(log, step.cells) if is_there(file)]
+    table = project.log(log.pipeline, log.collection)
+    loaded = table.load()
+    if not found or loaded is None:
+        return frozenset()
+    rows = session().read.parquet(*(file.path for file in found))
+    stored, published = digests(rows, columns_of(rows.schema, loaded.columns)), published_digests(log)
+    right = {cell for cell, digest in stored.items() if published.get(cell) == digest}
+
+    spans = {file.path: Span(file.first, file.last, (file.part,)) for file in found}
+    coming = tuple(file for file in found if all(cell in right for cell in stored if cell in spans[file.path]))
+    cells = frozenset(cell for cell in right if any(cell in spans[file.path] for file in coming))
+    if coming:
+        note = Repair(log.collection, world().new_id(), tuple(sorted(cells)), (), (), sum(file.rows for file in coming), 0, 0.0)
+        exchange(table, log, note, Exchange(back=coming))
+    return cells
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Rows that a collection lacks, or was computed without."""
+
+    collection: str
+    """Whose rows they are."""
+    epochs: tuple[tuple[str, str], ...]
+    """From one epoch to another, each."""
+    parts: tuple[int, ...]
+    rows: int
+    since: str
+    owner: str
+    why: str
+    is_back: bool
+    """Whether they are in their own log again, so that the next epoch corrects what was computed without them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completeness:
+    """How complete a collection is: parts that lack nothing, of how many, and what is missing."""
+
+    collection: str
+    present: int
+    of: int
+    missing: tuple[Missing, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is missing."""
+        return not self.missing
+
+    def __str__(self) -> str:
+        return f"{self.present}/{self.of}"
+
+
+def completeness(name: str, /, *, as_of: str | None = None, project: Project | None = None) -> Completeness:
+    """How complete a collection is, as readers see it.
+
+    Args:
+        name: ``pipeline.collection``.
+        as_of: The epoch; the newest that is complete in all of the pipeline's collections by default.
+        project: The project; the one around the current folder by default.
+    """
+    found = project or Project.load()
+    pipeline, _, collection = name.partition(".")
+    graph = found.graph(pipeline)
+    graph.collection(collection)
+    upto = None if as_of is None else graph.schedule.epoch_at(graph.schedule.point(as_of)).upper
+    return of_pipeline(found, graph, upto)[collection]
+
+
+def of_pipeline(project: Project, graph: Graph, upto: int | None = None) -> dict[str, Completeness]:
+    """How complete every collection of a pipeline is, as of the epochs before a point; the frontier by default."""
+    control = project.control(graph.name)
+    gaps, frontier = control.gaps(), control.frontier()
+    whole = {each.name: Completeness(f"{graph.name}.{each.name}", each.parts, each.parts) for each in graph.collections}
+    if not gaps.gaps:
+        return whole
+    heads = {name: project.log(graph.name, name).head() for name in whole}
+    uppers = {name: head.description.upper for name, head in heads.items() if head is not None}
+    at = frontier.upper if upto is None and frontier is not None else upto
+
+    def same(reader: str, input: str) -> bool:
+        log = project.log(graph.name, reader)
+        entry = next(log.entries(), None)
+        read = log.sidecar(entry).inputs.get(input) if entry is not None else None
+        return read is not None and read.parts == "same"
+
+    found = {}
+    for name, of in touched(graph, gaps, uppers, at, same).items():
+        present, parts = of.of(graph.collection(name).parts)
+        found[name] = Completeness(f"{graph.name}.{name}", present, parts, tuple(_missing(graph, gap) for gap in of.gaps))
+    return found
+
+
+def _missing(graph: Graph, gap: Gap) -> Missing:
+    label = graph.schedule.label
+    epochs = tuple((label(span.first), label(span.last)) for span in gap.spans)
+    parts = tuple(sorted(gap.parts()))
+    return Missing(gap.collection, epochs, parts, gap.rows, gap.since, gap.owner, gap.why, gap.phase == "back")
+
+
+def sentence(missing: Missing) -> str:
+    """What is missing, in words."""
+    epochs = ", ".join(first if first == last else f"{first} to {last}" for first, last in dict.fromkeys(missing.epochs))
+    parts = ", ".join(map(str, missing.parts))
+    what = f"{missing.rows} rows of {missing.collection}, epochs {epochs}, parts {parts}"
+    return f"{what}, came back and arrive with the next epoch" if missing.is_back else f"{what}: {missing.why}"
