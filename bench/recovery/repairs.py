@@ -80,7 +80,8 @@ def measured(project: Project, session: SparkSession, runs: int, say: Callable[[
     for number in range(runs + 1):  # the first warms up
         kept = found if number else {}
         at = f"round {number} of {runs}"
-        seconds = dict(_epochs(project, session, number, lambda sentence, at=at: say(f"{at}: {sentence}")))
+        say(f"{at}: epochs")
+        seconds = dict(_epochs(project, session, number))
         for stage, lost, logs in _losses(project):
             say(f"{at}: one part of the small epoch of {lost}")
             fixed = _Damage(project, session, stage, logs, small(number)).repaired(Repair(lost, 1), 1)
@@ -93,11 +94,10 @@ def measured(project: Project, session: SparkSession, runs: int, say: Callable[[
     return list(found.values())
 
 
-def _epochs(project: Project, session: SparkSession, number: int, say: Callable[[str], None]) -> Iterator[tuple[str, float]]:
+def _epochs(project: Project, session: SparkSession, number: int) -> Iterator[tuple[str, float]]:
     """Run both epochs of a round; the stages with the seconds of the large one."""
     for epoch in (small(number), large(number)):
         for name in (*SOURCES, *STAGES):
-            say(f"epoch {epoch.lower} of {name}")
             began = time.monotonic()
             list(advance(project, project.declared(NAME), session, name, epoch))
             if name in STAGES and epoch == large(number):
