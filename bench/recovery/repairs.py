@@ -74,12 +74,12 @@ class Repair:
         return SLACK * self.fraction + fixed
 
 
-def measured(project: Project, session: SparkSession, runs: int, say: Callable[[str], None]) -> list[Repair]:
-    """Run rounds of epochs, losses and repairs."""
+def measured(project: Project, session: SparkSession, runs: int, say: Callable[[str], None], *, warm_up: int = 1) -> list[Repair]:
+    """Run rounds of epochs, losses and repairs, after some that do not count."""
     found: dict[tuple[str, int], Repair] = {}
-    for number in range(runs + 1):  # the first warms up
-        kept = found if number else {}
-        at = f"round {number} of {runs}"
+    for number in range(warm_up + runs):
+        kept = found if number >= warm_up else {}
+        at = f"round {number + 1} of {warm_up + runs}"
         say(f"{at}: epochs")
         seconds = dict(_epochs(project, session, number))
         for stage, lost, logs in _losses(project):

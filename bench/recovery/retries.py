@@ -8,7 +8,7 @@ another driver is not counted.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -72,14 +72,22 @@ class Retry:
         return median(one / other for one, other in zip(self.whole_seconds, self.single_seconds, strict=True))
 
 
-def measured(project: Project, session: SparkSession, runs: int, say: Callable[[str], None]) -> list[Retry]:
+def measured(
+    project: Project,
+    session: SparkSession,
+    runs: int,
+    say: Callable[[str], None],
+    *,
+    shares: Sequence[float] = SHARES,
+    has_warm_up: bool = True,
+) -> list[Retry]:
     """Run the first large epoch in one wave, in several, and in several with an end and a retry."""
     runner = _Runner(project, session, say)
     for name in SOURCES:
         runner.ran(name, large(0), inf)
     budget = runner.budget()
-    found = [Retry(stage, share) for stage in STAGES for share in SHARES]
-    for stage in STAGES:
+    found = [Retry(stage, share) for stage in STAGES for share in shares]
+    for stage in STAGES if has_warm_up else ():
         runner.timed(stage + _WARM_UP, budget)
     for run in range(runs):
         for stage in STAGES:
