@@ -72,14 +72,8 @@ class Graph:
             )
             for entry in data["collections"]
         )
-<<<<<<< HEAD
-        return cls(
-            data["name"], Schedule(**data["schedule"]), collections, data["fingerprints"], data["recovery_budget"], data["doc"]
-        )
-=======
-        more = (data["fingerprints"], data["doc"], data["has_loss_handler"])
+        more = (data["fingerprints"], data["recovery_budget"], data["doc"], data["has_loss_handler"])
         return cls(data["name"], Schedule(**data["schedule"]), collections, *more)
->>>>>>> wt-6c
 
 
 def check(pipeline: Pipeline, fingerprints: Mapping[str, str], suites: Names[str] = ()) -> Graph:
@@ -93,11 +87,8 @@ def check(pipeline: Pipeline, fingerprints: Mapping[str, str], suites: Names[str
     if problems:
         raise GraphError(problems)
     schedule = Schedule.parse(pipeline.schedule, pipeline.start, pipeline.end)
-<<<<<<< HEAD
-    return Graph(pipeline.name, schedule, order, fingerprints, seconds_of(pipeline.recovery_budget))
-=======
-    return Graph(pipeline.name, schedule, order, fingerprints, has_loss_handler=bool(pipeline.loss_handlers))
->>>>>>> wt-6c
+    budget, has_handler = seconds_of(pipeline.recovery_budget), bool(pipeline.loss_handlers)
+    return Graph(pipeline.name, schedule, order, fingerprints, budget, has_loss_handler=has_handler)
 
 
 def _pipeline_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
@@ -109,16 +100,13 @@ def _pipeline_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
         Schedule.parse(pipeline.schedule, pipeline.start, pipeline.end)
     except FirnlineError as problem:
         yield FirnlineError(problem.code, problem.what, pipeline.where)
-<<<<<<< HEAD
     try:
         seconds_of(pipeline.recovery_budget)
     except ValueError as problem:
         yield FirnlineError("BAD_OPTION", f"recovery_budget: {problem}", pipeline.where)
-=======
     for handler in pipeline.loss_handlers[1:]:
         where = Location(handler.__code__.co_filename, handler.__code__.co_firstlineno)
         yield FirnlineError("BAD_OPTION", f"{pipeline.name!r} has two functions with @on_loss", where)
->>>>>>> wt-6c
 
 
 def _collection_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
