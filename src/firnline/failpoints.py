@@ -39,6 +39,7 @@ POINTS: Mapping[str, tuple[str, tuple[Kind, ...]]] = MappingProxyType(
         "determinant.logged": ("what a source took from the outside is written down, and not used yet", _ANYWHERE),
         "log.created": ("the table of a new log is there, without a snapshot", _ANYWHERE),
         "stage.written": ("Spark has staged a delta; nobody has looked at it", _ANYWHERE),
+        "wave.staged": ("one of several waves of a delta is staged; a retry keeps it", _ANYWHERE),
         "stage.audited": ("what was staged has its digests, and its keys are right", _ANYWHERE),
         "publish.judged": ("the head is one to publish onto; nothing is written", _ANYWHERE),
         "publish.described": ("the sidecar is written; no snapshot names it", _ANYWHERE),

@@ -7,6 +7,7 @@ per point is tried with every change; at night, all of them.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -24,13 +25,28 @@ from firnline.runtime.project import Project
 from firnline.settings import FILE
 from tests.faults.judging import PIPELINE, Make, again, check, new_name, remote
 from tests.project import ROOT, make_project
-from tests.spark.running import java_below, run_command, run_epoch
+from tests.spark.running import java_below, rows, run_command, run_epoch
 
 OVERTAKEN = "publish.lost"
 """Nobody comes here who is the only one."""
 SWEPT = "sweep.committed"
-OF_AN_EPOCH = [point for point in POINTS if point != SWEPT and not point.startswith("repair.")]
+WAVED = "wave.staged"
+OF_AN_EPOCH = [point for point in POINTS if point not in (SWEPT, WAVED) and not point.startswith("repair.")]
 """Repairs have tests of their own: tests/unit/runtime/test_repair.py."""
+MUCH = """
+    import firnline as fl
+    from pyspark.sql import functions as F
+
+    {name} = fl.Pipeline("{name}", schedule=1, start=0, recovery_budget="0.001s")
+
+    @{name}.source(keys=["id"])
+    def numbers(epoch):
+        return epoch.spark.range(epoch.lower * 300000, epoch.upper * 300000).selectExpr("id", "id % 100 g")
+
+    @{name}.stage(keys=["g"])
+    def totals(numbers):
+        return numbers.groupBy("g").agg(F.sum("id").alias("total"))
+"""
 TRIED_ALWAYS: Kind = "kill"
 _PATIENCE = 120
 
@@ -71,6 +87,36 @@ def test_an_epoch_is_there_once_and_right_after(
     again(made, spark, name)
     run_epoch(made, spark, name, "1")
     check(made, name)
+
+
+@pytest.mark.parametrize("kind", [_case(kind) for kind in POINTS[WAVED][1]])
+def test_a_retry_computes_only_the_waves_that_were_not_staged(
+    kind: Kind, project: Make, spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = new_name()
+    made = project(**{name: MUCH.format(name=name)})
+    gate = tmp_path / "gate"
+    child = _started(made, spark, name, f"{WAVED}={kind}@2", gate)
+    if kind in ("hang", "twice"):
+        _until(gate.exists if kind == "twice" else lambda: _stands_still(child))
+    elif kind in ("kill", "raise"):
+        child.communicate(timeout=_PATIENCE)
+    if kind != "delay":
+        with caplog.at_level(logging.INFO):
+            run_epoch(made, spark, name, "0")
+        assert "2 of 3 waves kept" in caplog.text
+        assert caplog.text.count("is staged") == 1
+    if kind == "twice":
+        gate.unlink()
+    if kind == "hang":
+        child.kill()
+    said, complaint = child.communicate(timeout=_PATIENCE)
+    assert kind in ("kill", "raise", "hang") or child.returncode == 0, said + complaint
+    run_epoch(made, spark, name, "0")
+    run_epoch(made, spark, name, "1")
+    expected = [(g, sum(range(g, 600_000, 100))) for g in range(100)]
+    assert sorted(rows(made, made.graph(name), "totals")) == expected
+    assert planned(made, name) == [], "no wave is left"
 
 
 @pytest.mark.parametrize("kind", [_case(kind) for kind in POINTS[SWEPT][1]])

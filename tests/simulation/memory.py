@@ -99,6 +99,11 @@ class MemoryTables:
         self._step("stage")
         self._staged(self._unmoved(table), rows, summary)
 
+    def gather(self, table: Metadata, staged: Sequence[int], summary: Mapping[str, str]) -> None:
+        self._step("gather")
+        present = self._unmoved(table)
+        self._staged(present, [row for each in staged for row in self.rows[each]], summary)
+
     def stage_by_spark(self, pipeline: str, name: str, rows: Sequence[Weighted], summary: Mapping[str, str]) -> None:
         """What Spark does: write rows as a snapshot beside the main line, whoever else commits meanwhile."""
         self._step("stage")

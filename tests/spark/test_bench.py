@@ -1,10 +1,11 @@
-"""The benchmark of the incremental engine at a tiny scale: all engines and variants run, their answers are equal and reported."""
+"""Benchmarks at a tiny scale: all that they compare runs, is equal and is reported."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+import pytest
 from pyspark.sql.connect.session import SparkSession
 
 from bench.incremental import report
@@ -13,6 +14,8 @@ from bench.incremental.history import History
 from bench.incremental.measure import Contest
 from bench.incremental.ours import MODULE
 from bench.incremental.suites import workload
+from bench.recovery import pipeline, repairs, retries
+from bench.recovery import report as recovery_report
 from tests.project import make_project
 
 
@@ -36,3 +39,27 @@ def test_all_engines_agree_and_are_reported(lake: tuple[Path, SparkSession], tmp
     assert [line[-1] for line in report.lines(cells)] == ["yes"]
     report.plot(cells, tmp_path / "plot.png")
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_lost_files_and_ended_epochs_come_back_and_are_reported(
+    lake: tuple[Path, SparkSession], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("firnline.runtime.waves.FEW", 100)
+    module = pipeline.MODULE.format(visits=2000, copies=retries.copies(1))
+    project = make_project(tmp_path, f'work = "{lake[0]}"\n', recovery=module)
+    said: list[str] = []
+    repaired = repairs.measured(project, lake[1], 1, said.append, warm_up=0)
+    assert [(each.lost, each.parts) for each in repaired[:3]] == [("joined", 1), ("joined", 4), ("joined", 16)]
+    assert len(repaired) == 9
+    assert [each.differences for each in repaired] == [[]] * 9
+    assert all(sum(each.rows_lost) for each in repaired)
+    assert [each.amplification for each in repaired[:3]] == [1.0, 1.0, 1.0], "a part of a keyed join comes from the same parts"
+    retried = retries.measured(project, lake[1], 1, said.append, shares=(0.5,), has_warm_up=False)
+    assert [each.differences for each in retried] == [[]] * 2
+    assert all(waves >= retries.WAVES for each in retried for waves in each.waves)
+    assert all(each.kept == [round(each.share * waves) for waves in each.waves] for each in retried)
+    lines = [*recovery_report.repair_lines(repaired)], [*recovery_report.retry_lines(retried)]
+    assert [{len(line) for line in some} for some in lines] == [{len(recovery_report.REPAIRS)}, {len(recovery_report.RETRIES)}]
+    document = json.loads(json.dumps(recovery_report.document(repaired, retried)))
+    assert [len(document[each]) for each in ("repairs", "retries")] == [9, 2]
+    assert said

@@ -104,6 +104,33 @@ def overhead(
     print_table(title, columns, lines)
 
 
+@bench.command()
+def recovery(
+    visits: Annotated[int, typer.Option(min=400_000, help="Visits in a large epoch.")] = 1_000_000,
+    runs: Annotated[int, typer.Option(min=1, help="Counted rounds; there is one more to warm up.")] = 1,
+    work: Annotated[Path | None, typer.Option(help="An empty folder for tables; a temporary one by default.")] = None,
+    json: Json = False,
+) -> None:
+    """Measure what getting lost work back takes: repairs of deleted files, and retries of epochs ended between their waves."""
+    import tempfile
+
+    checkout = _checkout()
+    measure, report = _loaded("measure", "recovery"), _loaded("report", "recovery")
+    with tempfile.TemporaryDirectory() as temporary, _progress(json) as say:
+        jars = checkout / ".firnline" / "jars"
+        repairs, retries = measure.measured((work or Path(temporary)).resolve(), jars, visits, runs, say)
+    differences = [difference for each in (*repairs, *retries) for difference in each.differences]
+    if json:
+        print_json({"visits": visits, "machine": _machine(), **report.document(repairs, retries)})
+    else:
+        print_table(f"Repair at {visits:,} visits per epoch", report.REPAIRS, report.repair_lines(repairs))
+        print_table("Retry of an epoch that was ended between its waves", report.RETRIES, report.retry_lines(retries))
+        for difference in differences:
+            console.print(f"NOT EQUAL: {difference}", style="red", markup=False)
+    if differences:
+        raise typer.Exit(1)
+
+
 def _spread(seconds: Sequence[float]) -> str:
     return f"{median(seconds):.2f} ({min(seconds):.2f}-{max(seconds):.2f})"
 

@@ -14,6 +14,23 @@ from firnline.incremental.relation import alias, call, column, filtered, in_one,
 from firnline.model.epoch import Epoch
 from firnline.model.names import DIFF, EPOCH, EPOCH_TIME, PART
 
+PARTIAL = "_firnline_partial"
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The rows whose keys have one of ``of`` hashes: of what the epoch changes, or of the state after it."""
+
+    keys: tuple[str, ...]
+    number: int
+    of: int
+    is_of_state: bool
+
+    def taken(self, rows: Relation) -> Relation:
+        """Its rows."""
+        hashed = call("xxhash64", *map(column, self.keys)) if self.keys else integer(0)
+        return filtered(rows, call("==", call("pmod", hashed, integer(self.of)), integer(self.number)))
+
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
@@ -28,7 +45,9 @@ class Leaf:
         is_insert_only: Whether no row was ever removed, up to the epoch's end.
         is_delta_positive: Whether the epoch removes no row.
         is_keyed: Whether a row is there once at most.
+        size: How many rows it has after the epoch, about.
         parts: The parts that are read; None for all.
+        chunk: What is read of it; None for all.
     """
 
     old: int | None
@@ -39,7 +58,9 @@ class Leaf:
     is_insert_only: bool
     is_delta_positive: bool
     is_keyed: bool
+    size: int = 0
     parts: tuple[int, ...] | None = None
+    chunk: Chunk | None = None
 
 
 class LogLeaves:
@@ -56,6 +77,8 @@ class LogLeaves:
         if not leaf.changes or leaf.new is None:
             return None
         rows = _of_parts(self._changes(table_name(self._pipeline, collection), leaf), leaf)
+        if leaf.chunk is not None and not leaf.chunk.is_of_state:
+            rows = leaf.chunk.taken(rows)
         rows = in_one(rows) if leaf.changes <= FEW else rows
         is_positive = leaf.is_delta_positive
         return Rows(project(rows, map(column, (*names, DIFF))), is_positive, is_positive and leaf.is_keyed)
@@ -81,6 +104,8 @@ class LogLeaves:
         rows = _of_parts(named(table, {} if snapshot is None else {"versionAsOf": str(snapshot)}), leaf)
         if snapshot is None or ends > upto:
             rows = filtered(rows, call("<", column(EPOCH), integer(upto)))
+        if leaf.chunk is not None and leaf.chunk.is_of_state:
+            rows = leaf.chunk.taken(rows)
         is_positive = leaf.is_insert_only
         return Rows(project(rows, map(column, (*names, DIFF))), is_positive, is_positive and leaf.is_keyed)
 
@@ -97,3 +122,22 @@ class LogLeaves:
 
 def _of_parts(rows: Relation, leaf: Leaf) -> Relation:
     return rows if leaf.parts is None else filtered(rows, call("in", column(PART), *map(small_integer, leaf.parts)))
+
+
+@dataclass(frozen=True, slots=True)
+class WithPartial:
+    """Logs, and under a name of their own rows that some waves have summed up."""
+
+    logs: LogLeaves
+    rows: Relation
+
+    def delta(self, collection: str, names: Sequence[str]) -> Rows | None:
+        """What the epoch changes; None if nothing."""
+        return self._partial(names) if collection == PARTIAL else self.logs.delta(collection, names)
+
+    def state(self, collection: str, moment: Moment, names: Sequence[str]) -> Rows:
+        """The rows before or after the epoch."""
+        return self._partial(names) if collection == PARTIAL else self.logs.state(collection, moment, names)
+
+    def _partial(self, names: Sequence[str]) -> Rows:
+        return Rows(project(self.rows, map(column, (*names, DIFF))), is_positive=True, is_unit=True)

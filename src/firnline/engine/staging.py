@@ -15,12 +15,14 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
+from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import DataType, StructType
 
 from firnline.engine.frames import arrow_of, deltas
 from firnline.engine.hashing import digest_columns, digest_of, digests_of, hash_columns, part_of
 from firnline.errors import FirnlineError
+from firnline.incremental.relation import call, column, filtered, integer, named, union
 from firnline.model.digest import Digest
 from firnline.model.names import BOOKKEEPING, DIFF, EPOCH, PART, quoted
 
@@ -52,11 +54,10 @@ def placed(delta: DataFrame, columns: Sequence[Column], partition_by: Sequence[s
     )
 
 
-def stage(session: SparkSession, rows: DataFrame, table: str, attempt: str, lower: int) -> None:
-    """Write rows as a staged snapshot that carries the attempt's id and epoch."""
-    writer = rows.writeTo(table).options(
-        **{"snapshot-property.firnline.attempt": attempt, "snapshot-property.firnline.lower": str(lower)}
-    )
+def stage(session: SparkSession, rows: DataFrame, table: str, attempt: str, lower: int, wave: str | None = None) -> None:
+    """Write rows as a staged snapshot that carries the attempt's id and epoch, and its wave if it is only one of several."""
+    carried = {"attempt": attempt, "lower": str(lower), **({} if wave is None else {"wave": wave})}
+    writer = rows.writeTo(table).options(**{f"snapshot-property.firnline.{name}": value for name, value in carried.items()})
     with _STAGING:
         session.conf.set(_WAP, attempt)
         try:
@@ -75,6 +76,15 @@ def staged_rows(session: SparkSession, table: str, snapshot: int, parent: int) -
     """The rows that a staged snapshot brought, without any of what it stands on."""
     options = {"start-snapshot-id": str(parent), "end-snapshot-id": str(snapshot)}
     return session.read.options(**options).table(table)
+
+
+def waves(table: str, snapshots: Sequence[int], epoch: int) -> Relation:
+    """The rows of an epoch that several staged snapshots brought.
+
+    Not read as above: of one table that a plan reads with several options, Spark reads only the first; versions it tells apart.
+    """
+    each = (named(table, {"versionAsOf": str(snapshot)}) for snapshot in snapshots)
+    return union(*(filtered(rows, call("==", column(EPOCH), integer(epoch))) for rows in each))
 
 
 def digests(rows: DataFrame, columns: Sequence[Column]) -> dict[tuple[int, int], Digest]:

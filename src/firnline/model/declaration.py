@@ -48,14 +48,19 @@ class Pipeline:
         schedule: A cron expression or preset in UTC, a timedelta, or an integer step.
         start: Where the first epoch begins.
         end: Where the last epoch ends, if there is a last one.
+        recovery_budget: How much work a crash may cost, about: ``"30s"``, ``"10m"`` or a timedelta. Epochs that take longer
+            are computed in waves, and a retry keeps those that were done.
     """
 
-    def __init__(self, name: str, *, schedule: object, start: object, end: object = None) -> None:
+    def __init__(
+        self, name: str, *, schedule: object, start: object, end: object = None, recovery_budget: object = "60s"
+    ) -> None:
         frame = sys._getframe(1)
         self.name = name
         self.schedule = schedule
         self.start = start
         self.end = end
+        self.recovery_budget = recovery_budget
         self.where = Location(frame.f_code.co_filename, frame.f_lineno)
         self.declared: list[tuple[Collection, Function]] = []
         self.without_keys: list[Collection] = []

@@ -15,6 +15,7 @@ from typing import Any, cast, get_args
 from firnline.errors import FirnlineError, GraphError, Location
 from firnline.model.check import Check, On
 from firnline.model.declaration import Collection, OnLoss, Pipeline, Refresh
+from firnline.model.duration import seconds_of
 from firnline.model.epoch import Schedule
 from firnline.model.names import check_name, is_reserved
 
@@ -27,6 +28,8 @@ class Graph:
     schedule: Schedule
     collections: tuple[Collection, ...]
     fingerprints: Mapping[str, str]
+    recovery_budget: float
+    """In seconds."""
     doc: str = ""
     has_loss_handler: bool = False
 
@@ -69,7 +72,7 @@ class Graph:
             )
             for entry in data["collections"]
         )
-        more = (data["fingerprints"], data["doc"], data["has_loss_handler"])
+        more = (data["fingerprints"], data["recovery_budget"], data["doc"], data["has_loss_handler"])
         return cls(data["name"], Schedule(**data["schedule"]), collections, *more)
 
 
@@ -84,7 +87,8 @@ def check(pipeline: Pipeline, fingerprints: Mapping[str, str], suites: Names[str
     if problems:
         raise GraphError(problems)
     schedule = Schedule.parse(pipeline.schedule, pipeline.start, pipeline.end)
-    return Graph(pipeline.name, schedule, order, fingerprints, has_loss_handler=bool(pipeline.loss_handlers))
+    budget, has_handler = seconds_of(pipeline.recovery_budget), bool(pipeline.loss_handlers)
+    return Graph(pipeline.name, schedule, order, fingerprints, budget, has_loss_handler=has_handler)
 
 
 def _pipeline_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
@@ -96,6 +100,10 @@ def _pipeline_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
         Schedule.parse(pipeline.schedule, pipeline.start, pipeline.end)
     except FirnlineError as problem:
         yield FirnlineError(problem.code, problem.what, pipeline.where)
+    try:
+        seconds_of(pipeline.recovery_budget)
+    except ValueError as problem:
+        yield FirnlineError("BAD_OPTION", f"recovery_budget: {problem}", pipeline.where)
     for handler in pipeline.loss_handlers[1:]:
         where = Location(handler.__code__.co_filename, handler.__code__.co_firstlineno)
         yield FirnlineError("BAD_OPTION", f"{pipeline.name!r} has two functions with @on_loss", where)

@@ -26,10 +26,9 @@ from great_expectations.expectations.expectation_configuration import Expectatio
 from pyspark.sql import DataFrame
 
 from firnline.errors import FirnlineError, Location
-from firnline.quality.judging import Result
+from firnline.quality.judging import SAMPLE, Result
 from firnline.quality.suite import Suite, suite_of
 
-SAMPLE = 20
 _KNOWN = ("type", "kwargs", "meta", "notes", "description", "id", "severity", "rendered_content")
 
 

@@ -14,6 +14,8 @@ from typing import Any
 from firnline.quality.planning import Planned
 
 Result = dict[str, Any]
+SAMPLE = 20
+"""At most this many rows are kept of those that are unexpected, as many as Great Expectations keeps."""
 _SHOWN = 3
 
 

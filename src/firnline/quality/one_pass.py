@@ -18,11 +18,8 @@ from pyspark.sql import functions as F
 
 from firnline.errors import FirnlineError
 from firnline.model.names import quoted
-from firnline.quality.judging import Numbers, Result, judged, with_samples
+from firnline.quality.judging import SAMPLE, Numbers, Result, judged, with_samples
 from firnline.quality.planning import Planned
-
-SAMPLE = 20
-"""At most this many rows are kept of those that are unexpected, as many as Great Expectations keeps."""
 
 Kwargs = Mapping[str, Any]
 _PATTERN = re.compile(r"PatternSyntaxException: (.*)")

@@ -27,6 +27,8 @@ class Staged:
     digests: Digests
     computed: int = 0
     """How many rows a replay computed, those of parts that nobody asked for included."""
+    is_in_waves: bool = False
+    """Whether it was made of waves, which are staged themselves."""
 
     @property
     def total(self) -> Digest:

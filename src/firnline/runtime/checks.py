@@ -103,7 +103,7 @@ class Checks:
     ) -> CheckResult:
         name, now = self.collection.name, world().now().isoformat()
         label = self.graph.schedule.label(epoch.lower)
-        run = {"run_name": f"{self.graph.name}.{name} {label}", "run_time": now}
+        run = {"run_name": f"{self.graph.name}.{name}@{label}", "run_time": now}
         batch = f"{self.graph.name}.{name}.{on}"
         document = document_of(check.suite, results, {"run_id": run, "batch": batch, "validation_time": now})
         unmet = [each for each in results if not each["success"]]

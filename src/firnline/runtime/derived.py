@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.types import StructType
 
+from firnline.engine import staging
 from firnline.engine.frames import relation_of, weighted_state
-from firnline.engine.leaves import Leaf, LogLeaves
+from firnline.engine.leaves import PARTIAL, Leaf, LogLeaves, WithPartial
 from firnline.engine.part_by_part import part_by_part
 from firnline.engine.sharing import shared
 from firnline.engine.staging import FEW
@@ -25,11 +27,13 @@ from firnline.errors import FirnlineError
 from firnline.incremental import algebra
 from firnline.incremental.algebra import ITERATION, Accumulate, Iterate, Node, walk
 from firnline.incremental.arranging import Arrangement
+from firnline.incremental.chunking import summed_again
 from firnline.incremental.colocating import Placed, colocated
 from firnline.incremental.derivation import Derivation, Leaves
 from firnline.incremental.full import difference
 from firnline.incremental.placing import Stored, same_parts
 from firnline.incremental.relation import (
+    alias,
     call,
     column,
     consolidated,
@@ -43,6 +47,7 @@ from firnline.incremental.relation import (
     union,
 )
 from firnline.incremental.rules import RULES
+from firnline.incremental.rules.accumulate import summed
 from firnline.incremental.uniqueness import is_unique
 from firnline.model.description import Verdict
 from firnline.model.fingerprint import Fingerprint
@@ -51,6 +56,7 @@ from firnline.runtime.attempt import Staged
 from firnline.runtime.evaluation import in_order
 from firnline.runtime.recursion import Iterations, Recursion
 from firnline.runtime.stage_plan import StagePlan
+from firnline.runtime.waves import Cut, cut_of
 from firnline.runtime.writing import Destination, Placement
 from firnline.tables.log import Log
 from firnline.tables.sidecar import Input
@@ -60,6 +66,29 @@ if TYPE_CHECKING:
 
 _MOST_BROADCAST = 1_000_000
 _logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Making:
+    """What is made: a node's rows in an epoch, into its log.
+
+    Args:
+        node: The node.
+        leaves: The logs that it reads.
+        destination: Where its rows go.
+        ids: The ids of its columns, by the names they are stored under.
+        is_continued: Whether the rows come from what changed, or else from all there is.
+        suffix: What tells it from others of the same attempt.
+        is_summed_up: Whether only the sums over what is read are wanted, not what they change.
+    """
+
+    node: Node
+    leaves: Mapping[str, Leaf]
+    destination: Destination
+    ids: Mapping[str, str]
+    is_continued: bool
+    suffix: str
+    is_summed_up: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,11 +176,15 @@ class Derived:
                 same = same_parts(node, columns, ours.placed, logs, self.plan.steps.arrangements)
         return {name: replace(of, parts="same" if name in same else "all") for name, of in self.inputs.items()}
 
+    def _keys_of_logs(self) -> dict[str, tuple[str, ...]]:
+        """The columns by which the rows of every log that the plan reads are told apart, as they are stored."""
+        kept = {step.name: _keys(step) for step in self._arrangements}
+        return {**{each.name: each.keys for each in self.run.declared.graph.collections}, **kept}
+
     def _known_keys(self) -> dict[str, tuple[str, ...]]:
         """What identifies the rows of every collection that the plan reads."""
-        assert self.plan.steps is not None
-        kept = {step.name: _keys(step) for step in self.plan.steps.arrangements if isinstance(step.node, Accumulate)}
-        return {**{each.name: each.keys for each in self.run.declared.graph.collections}, **kept}
+        unkeyed = {step.name for step in self._arrangements if not isinstance(step.node, Accumulate)}
+        return {name: keys for name, keys in self._keys_of_logs().items() if name not in unkeyed}
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -209,24 +242,102 @@ class Derived:
         *,
         is_proven: bool = False,
     ) -> Staged | Verdict:
-        """The rows of a node, from what changed or from all there is, staged in its log."""
-        names = destination.names
-        leaves = self._narrowed(self._leaves(node), node, dict(zip(names, ids, strict=True)), destination)
-        is_small = is_continued and _changes(leaves) <= _MOST_BROADCAST
+        """The rows of a node, from what changed or from all there is, staged in its log, in waves if it is much work."""
+        leaves = self._leaves(node)
+        making = _Making(node, leaves, destination, dict(zip(destination.names, ids, strict=True)), is_continued, suffix)
+        if self.parts is None:
+            graph = self.run.declared.graph
+            alike = self._alike(making)
+            parts, budget = destination.placement.parts, graph.recovery_budget
+            cut = cut_of(node, leaves, alike, parts, destination.log, budget, is_continued=is_continued)
+            # What a chunk has to do with the rows that are there already, no chunk knows.
+            if cut is not None and (is_continued or cut.by != "chunks" or destination.head.snapshot is None):
+                return self._in_waves(cut, making, generation, is_proven=is_proven)
+        with self._rows(making) as relation:
+            attempt = self.run.attempt + suffix
+            if relation is None:
+                return Staged(None, attempt, {})
+            is_few = is_continued and _changes(leaves) <= FEW
+            return destination.stage(relation, self.run.epoch, generation, attempt, is_proven=is_proven, is_few=is_few)
+
+    @contextmanager
+    def _rows(self, making: _Making, partial: Relation | None = None) -> Iterator[Relation | None]:
+        """The plan of a node's rows, ready to run inside; None if nothing changes. ``partial`` is what waves summed up."""
+        destination, node, names = making.destination, making.node, making.destination.names
+        leaves = self._narrowed(making)
+        is_small = making.is_continued and _changes(leaves) <= _MOST_BROADCAST
         node, is_colocated = (node, False) if is_small else colocated(node, self._placed(leaves))
-        derivation = Derivation(self._logs(leaves), RULES, is_small=is_small, prefix=self._prefix(suffix))
-        if is_continued:
+        logs = self._logs(leaves) if partial is None else WithPartial(self._logs(leaves), partial)
+        derivation = Derivation(logs, RULES, is_small=is_small, prefix=self._prefix(making.suffix))
+        ids = [making.ids[name] for name in names]
+        relation = None
+        if making.is_summed_up:
+            assert isinstance(node, Accumulate)
+            below = derivation.delta(node.input) if making.is_continued else derivation.state(node.input, "new")
+            if below is not None:
+                sums = project(summed(node, below), [*map(column, node.ids), alias(integer(1), DIFF)])
+                relation = named_as(sums, [*ids, DIFF], [*names, DIFF])
+        elif making.is_continued:
             change = derivation.delta(node)
-            if change is None:
-                return Staged(None, self.run.attempt + suffix, {})
-            relation = consolidated(named_as(change.relation, [*ids, DIFF], [*names, DIFF]), names)
+            if change is not None:
+                relation = consolidated(named_as(change.relation, [*ids, DIFF], [*names, DIFF]), names)
         else:
             rows = derivation.unit(derivation.state(node, "new"), node.ids)
             relation = self._difference(named_as(rows.relation, ids, names), destination, names)
         with part_by_part(self.run.session, is_on=is_colocated), shared(self.run.session, derivation.shared):
-            attempt = self.run.attempt + suffix
-            is_few = is_continued and _changes(leaves) <= FEW
-            return destination.stage(relation, self.run.epoch, generation, attempt, is_proven=is_proven, is_few=is_few)
+            yield relation
+
+    def _in_waves(self, cut: Cut, making: _Making, generation: int, *, is_proven: bool) -> Staged | Verdict:
+        """The rows of a node, wave by wave; those that another attempt has staged are kept."""
+        epoch, destination, log = self.run.epoch, making.destination, making.destination.log
+        generations = {name: of.generation for name, of in self.inputs.items()}
+        made_by = [self.fingerprint.code, self.fingerprint.plan]
+        name = cut.name(log.collection, generation, epoch.lower, epoch.upper, made_by, generations, making.is_continued)
+        attempt = self.run.attempt + making.suffix
+        try:
+            kept = log.waves(epoch.lower, name)
+            if kept:
+                _logger.info("%s: %d of %d waves kept", log.collection, len(kept), cut.count)
+            for number in range(cut.count):
+                if number not in kept:
+                    self._wave(cut, number, making, f"{attempt}w{number}", f"{name}:{number}")
+            waves = log.waves(epoch.lower, name)
+            if len(waves) < cut.count:
+                raise FirnlineError("GENERATION_CHANGED", f"waves of {log.collection!r} are gone")
+            in_order = [waves[number] for number in range(cut.count)]
+            if cut.by == "parts":
+                return destination.gather(in_order, epoch, generation, attempt, is_proven=is_proven)
+            partial = staging.waves(destination.table, in_order, epoch.lower)
+            with self._added_up(cut, making, partial) as relation:
+                staged = destination.stage(relation, epoch, generation, attempt, is_proven=is_proven)
+            return replace(staged, is_in_waves=True) if isinstance(staged, Staged) else staged
+        except Exception:
+            verdict = destination.judged(generation, epoch)
+            if verdict is Verdict.FREE:
+                raise
+            return verdict  # somebody else published the epoch, and swept up the waves
+
+    @contextmanager
+    def _added_up(self, cut: Cut, making: _Making, partial: Relation) -> Iterator[Relation]:
+        """What the rows of all chunks come to: what one undoes of another is gone, as if there had been one chunk."""
+        names = making.destination.names
+        if cut.by == "chunks":
+            yield consolidated(project(partial, map(column, (*names, DIFF))), names)
+            return
+        assert isinstance(making.node, Accumulate)
+        with self._rows(replace(making, node=summed_again(making.node, PARTIAL)), partial) as relation:
+            assert relation is not None, "what is in waves is something"
+            yield relation
+
+    def _wave(self, cut: Cut, number: int, making: _Making, attempt: str, name: str) -> None:
+        parts = cut.groups[number]
+        leaves = cut.leaves(number, making.leaves, self._keys_of_logs(), is_continued=making.is_continued)
+        suffix = f"{making.suffix}w{number}"
+        one = replace(making, leaves=leaves, suffix=suffix, is_summed_up=cut.by == "sums")
+        with replace(self, parts=parts)._rows(one) as relation:
+            assert relation is not None, "what is in waves is something"
+            making.destination.stage_wave(relation, self.run.epoch, attempt, name, parts)
+        _logger.info("%s: wave %d of %d is staged", making.destination.log.collection, number + 1, cut.count)
 
     def _recursed(
         self, node: Iterate, destination: Destination, generation: int, is_continued: bool, suffix: str
@@ -276,17 +387,20 @@ class Derived:
         before = weighted_state(self.run.session, destination.table, head.snapshot, self.run.epoch.lower, names, self.parts)
         return difference(rows, relation_of(before), names)
 
-    def _narrowed(
-        self, leaves: Mapping[str, Leaf], node: Node, ids: Mapping[str, str], destination: Destination
-    ) -> Mapping[str, Leaf]:
+    def _narrowed(self, making: _Making) -> Mapping[str, Leaf]:
         """The logs that a node reads; of those that are cut as its own is, the wanted parts only."""
-        ours = self._log(destination.log.collection) if self.parts is not None else None
+        if self.parts is None:
+            return making.leaves
+        alike = {*self._alike(making), making.destination.log.collection}
+        return {name: replace(leaf, parts=self.parts) if name in alike else leaf for name, leaf in making.leaves.items()}
+
+    def _alike(self, making: _Making) -> set[str]:
+        """The logs that a node reads and that are cut into parts as its own is."""
+        ours = self._log(making.destination.log.collection)
         if ours is None:
-            return leaves
-        logs = {name: log for name in leaves if (log := self._log(name))}
-        same = same_parts(node, [ids[name] for name, _ in ours.placed.columns], ours.placed, logs, ())
-        same.add(destination.log.collection)
-        return {name: replace(leaf, parts=self.parts) if name in same else leaf for name, leaf in leaves.items()}
+            return set()
+        logs = {name: log for name in making.leaves if (log := self._log(name))}
+        return same_parts(making.node, [making.ids[name] for name, _ in ours.placed.columns], ours.placed, logs, ())
 
     def _leaves(self, node: Node) -> dict[str, Leaf]:
         inputs = {each.collection for each in walk(node) if isinstance(each, algebra.Input)}
@@ -335,6 +449,7 @@ def _around(log: Log, lower: int, upper: int, *, is_keyed: bool) -> Leaf:
     old: tuple[int | None, int] = (None, lower)
     new: tuple[int | None, int] = (None, upper)
     changes = weight = 0
+    size = 0
     is_insert_only = True
     for entry in log.entries():  # newest first
         ends = entry.description.upper
@@ -344,6 +459,7 @@ def _around(log: Log, lower: int, upper: int, *, is_keyed: bool) -> Leaf:
             changes, weight = changes + entry.rows, weight + entry.weight
         if ends >= lower:
             old = entry.through
-        if entry.lower < upper and entry.rows != entry.weight:
-            is_insert_only = False
-    return Leaf(old[0], new[0], old[1], new[1], changes, is_insert_only, changes == weight, is_keyed)
+        if entry.lower < upper:
+            size += entry.weight
+            is_insert_only = is_insert_only and entry.rows == entry.weight
+    return Leaf(old[0], new[0], old[1], new[1], changes, is_insert_only, changes == weight, is_keyed, size)

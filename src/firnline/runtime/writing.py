@@ -6,12 +6,13 @@ A log that never held anything takes the columns of the next attempt.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
+from pyspark.sql import functions as F
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -25,7 +26,7 @@ from firnline.model.description import Description, Verdict
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
 from firnline.model.fingerprint import Fingerprint
-from firnline.model.names import BOOKKEEPING
+from firnline.model.names import BOOKKEEPING, PART
 from firnline.runtime.attempt import Digests, Staged, approved, staged
 from firnline.runtime.evaluation import difference_of
 from firnline.tables.log import START, Head, Log, head_of
@@ -112,13 +113,46 @@ class Destination:
                 self.log.stage(attempt, epoch.lower, few.rows)
 
         def audit(snapshot: int) -> Digests:
-            stored = staging.epoch_rows(self.session, self.table, snapshot, epoch.lower)
-            digests = staging.digests(stored, self.columns) if few is None else few.digests
-            if placement.is_keyed and digests and not is_proven:
-                self._check_keys(snapshot, epoch, sum(digests.values(), Digest()))
-            return digests
+            return self._audited(snapshot, epoch, None if few is None else few.digests, is_proven=is_proven)
 
         return staged(self.log, self.head, generation, epoch, attempt, write, audit)
+
+    def stage_wave(self, delta: Relation, epoch: Epoch, attempt: str, wave: str, parts: tuple[int, ...] | None) -> None:
+        """Write one wave of a delta, of some parts only if these are named; a retry finds it."""
+        placement = self.placement
+        frame = frame_of(self.session, delta)
+        rows = staging.placed(frame, self.columns, placement.partition_by, placement.parts, epoch.lower)
+        rows = rows if parts is None else rows.where(F.col(PART).isin(*parts))
+        staging.stage(self.session, rows, self.table, attempt, epoch.lower, wave)
+        world().reach("wave.staged")
+
+    def gather(
+        self, waves: Sequence[int], epoch: Epoch, generation: int, attempt: str, *, is_proven: bool = False
+    ) -> Staged | Verdict:
+        """What ``stage`` gives, of waves that are staged already."""
+        made = staged(
+            self.log,
+            self.head,
+            generation,
+            epoch,
+            attempt,
+            lambda: self.log.gather(attempt, epoch.lower, waves),
+            lambda snapshot: self._audited(snapshot, epoch, None, is_proven=is_proven),
+        )
+        return replace(made, is_in_waves=True) if isinstance(made, Staged) else made
+
+    def _audited(self, snapshot: int, epoch: Epoch, known: Digests | None, *, is_proven: bool) -> Digests:
+        """The digests of what is staged, if its keys are right."""
+        stored = staging.epoch_rows(self.session, self.table, snapshot, epoch.lower)
+        digests = staging.digests(stored, self.columns) if known is None else known
+        if self.placement.is_keyed and digests and not is_proven:
+            self._check_keys(snapshot, epoch, sum(digests.values(), Digest()))
+        return digests
+
+    def judged(self, generation: int, epoch: Epoch) -> Verdict:
+        """Whether the epoch can still be published."""
+        head = self.log.head()
+        return Verdict.MOVED if head is None else head.description.judge(generation, self.head.description.upper, epoch.upper)
 
     def _had_few(self) -> bool:
         return self.head.snapshot is not None and self.head.rows <= staging.FEW
@@ -153,7 +187,10 @@ class Destination:
         lower = self.head.description.upper
         name = self.log.collection
         sidecar = Sidecar(name, lower, epoch.upper, made.attempt, fingerprint, inputs, made.digests, seconds, determinants)
-        return self.log.publish(generation, sidecar, made.snapshot)
+        verdict = self.log.publish(generation, sidecar, made.snapshot)
+        if made.is_in_waves:
+            self.log.sweep()
+        return verdict
 
 
 @dataclass(frozen=True)

@@ -153,16 +153,18 @@ class Catalog:
         with reachable(), answering(self.warehouse):
             files = list(_dataframe_to_data_files(loaded.metadata, rows.sort_by(order) if order else rows, loaded.io))
             try:
-                with (
-                    loaded.transaction() as transaction,
-                    transaction.update_snapshot(snapshot_properties=dict(summary), branch=None).fast_append() as append,
-                ):
-                    for file in files:
-                        append.append_data_file(file)
+                _append_beside(loaded, files, summary)
             except CommitFailedException:
                 for file in files:
                     loaded.io.delete(file.file_path)
                 raise
+
+    def gather(self, table: Metadata, staged: Sequence[int], summary: Mapping[str, str]) -> None:
+        """Put the files of staged snapshots into one more, beside the main line."""
+        loaded = self._loaded(table)
+        _check_clock(table)
+        with reachable(), answering(self.warehouse):
+            _append_beside(loaded, [file for snapshot in staged for file in _files(loaded, snapshot)], summary)
 
     def exchange(self, table: Metadata, summary: Mapping[str, str], change: Exchange) -> None:
         """Put a snapshot that names other data files onto the head, in one transaction that knows no retry."""
@@ -288,6 +290,16 @@ class Catalog:
             raise FirnlineError("COMMIT_CONTENDED", f"{table.pipeline}.{table.name} moved meanwhile")
         loaded.metadata.properties[_RETRIES] = "0"  # in memory only: the commit itself starts from the catalog's own copy
         return loaded
+
+
+def _append_beside(table: Table, files: Sequence[DataFile], summary: Mapping[str, str]) -> None:
+    """A snapshot that stands on the head, and that no branch leads to."""
+    with (
+        table.transaction() as transaction,
+        transaction.update_snapshot(snapshot_properties=dict(summary), branch=None).fast_append() as append,
+    ):
+        for file in files:
+            append.append_data_file(file)
 
 
 def _check_clock(table: Metadata) -> None:

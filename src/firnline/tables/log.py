@@ -9,7 +9,7 @@ the head that holds the same rows in other files; older snapshots still name the
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 START = "firnline.start"
 ATTEMPT = "firnline.attempt"
 LOWER = "firnline.lower"
+WAVE = "firnline.wave"
 ROWS = "firnline.rows"
 WEIGHT = "firnline.weight"
 FINGERPRINT = "firnline.fingerprint"
@@ -154,6 +155,28 @@ class Log:
             table = self._loaded()
             if not staged_by(table, attempt):
                 self._catalog.stage(table, rows, {ATTEMPT: attempt, LOWER: str(lower)})
+
+        until_known(f"the staging of {self.pipeline}.{self.collection}", attempt_once)
+
+    def waves(self, lower: int, of: str) -> dict[int, int]:
+        """The waves of one computation of an epoch that are staged, by whomever."""
+        found: dict[int, int] = {}
+        for snapshot in self._loaded().snapshots.values():
+            name, _, number = snapshot.summary.get(WAVE, "").partition(":")
+            if name == of and snapshot.summary.get(LOWER) == str(lower):
+                found.setdefault(int(number), snapshot.id)
+        return found
+
+    def gather(self, attempt: str, lower: int, waves: Sequence[int]) -> None:
+        """Stage the files of several waves as one snapshot; these stay for whoever else is at it."""
+
+        def attempt_once() -> None:
+            table = self._loaded()
+            if staged_by(table, attempt):
+                return
+            if not set(waves) <= table.snapshots.keys():
+                raise FirnlineError("GENERATION_CHANGED", f"what was staged for {self.pipeline}.{self.collection} is gone")
+            self._catalog.gather(table, waves, {ATTEMPT: attempt, LOWER: str(lower)})
 
         until_known(f"the staging of {self.pipeline}.{self.collection}", attempt_once)
 

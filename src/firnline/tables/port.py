@@ -59,6 +59,9 @@ class Tables(Protocol):
     def stage(self, table: Metadata, rows: Any, summary: Mapping[str, str]) -> None:
         """Write rows as a snapshot beside the main line of exactly the version that was looked at, or fail."""
 
+    def gather(self, table: Metadata, staged: Sequence[int], summary: Mapping[str, str]) -> None:
+        """Put the files of staged snapshots into one more, beside the main line of exactly the version that was looked at."""
+
     def exchange(self, table: Metadata, summary: Mapping[str, str], change: Exchange) -> None:
         """Put a snapshot that names other data files onto exactly the version that was looked at, or fail."""
 

@@ -283,6 +283,19 @@ def test_the_declaration_of_a_stage_does_not_count(project: Project) -> None:
     assert project.of(source) == project.of(source.replace('@web.stage(keys=["a"])', ""))
 
 
+@pytest.mark.parametrize("decorator", ["stage(", 'sql("SELECT * FROM rows", '])
+def test_checks_judge_rows_and_do_not_make_them(project: Project, decorator: str) -> None:
+    source = f"""
+    import firnline as fl
+    web = fl.Pipeline("web", schedule="@hourly", start="2026-01-01")
+
+    @web.{decorator}keys=["a"])
+    def stage(rows): ...
+    """
+    checked = source.replace('keys=["a"]', 'keys=["a"], checks=["sane", fl.check("whole", on="state")]')
+    assert project.of(source) == project.of(checked)
+
+
 def test_another_decorator_of_a_stage_counts(project: Project) -> None:
     source = "def mark(n): return lambda f: f\n@mark(1)\ndef stage(rows): return rows"
     assert project.of(source) != project.of(source.replace("@mark(1)", "@mark(2)"))

@@ -20,7 +20,7 @@ def _signed(term: Expression) -> Expression:
     return call("if", call(">", column(DIFF), integer(0)), term, call("negative", term))
 
 
-def _summed(node: Accumulate, rows: Rows) -> Relation:
+def summed(node: Accumulate, rows: Rows) -> Relation:
     """The sums over weighted rows, per group."""
     relation = rows.relation
     if not rows.is_unit:
@@ -43,7 +43,7 @@ def _delta(node: Accumulate, derivation: Derivation) -> Rows | None:
     changed = derivation.delta(node.input)
     if changed is None:
         return None
-    change = derivation.share(Rows(_summed(node, changed)))
+    change = derivation.share(Rows(summed(node, changed)))
     only = derivation.keys(change, [(key, key) for key in node.keys], is_null_safe=True)
     before = _kept(node, derivation, only)
     sums = [(part.columns[0].id, kind) for part, kind in node.sums]
@@ -67,7 +67,7 @@ def _delta(node: Accumulate, derivation: Derivation) -> Rows | None:
 def _state(node: Accumulate, derivation: Derivation, moment: Moment, only: Keys | None) -> Rows:
     """From scratch: this is how an arrangement begins."""
     keys = {key: key for key in node.keys}
-    rows = _summed(node, derivation.state(node.input, moment, only and only.under(keys)))
+    rows = summed(node, derivation.state(node.input, moment, only and only.under(keys)))
     if node.keys:
         rows = filtered(rows, call(">", column(node.count), integer(0)))
     found = Rows(project(rows, [*map(column, node.ids), alias(integer(1), DIFF)]), is_positive=True, is_unit=True)
