@@ -110,7 +110,7 @@ class Gaps:
 
     def mark(self, stage: str) -> str | None:
         """Why a stage has to compute its next epoch from the whole state; None if it has not."""
-        opening = (gap.id for gap in self.gaps if gap.phase == "opening" and stage in gap.before)
+        opening = (f"{gap.id} opening" for gap in self.gaps if gap.phase == "opening" and stage in gap.before)
         return self.corrections.get(stage) or next(opening, None)
 
     def opened(self, gap: Gap) -> Gaps:

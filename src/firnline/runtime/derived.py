@@ -102,8 +102,8 @@ class Derived:
     inputs: Mapping[str, Input]
     parts: tuple[int, ...] | None = None
     """The only parts that are wanted, of what is made anew; None for all."""
-    is_corrected: bool = False
-    """Whether rows left what is read, or came back to it, so that its change does not tell what is new."""
+    correction: str | None = None
+    """The event by which rows left what is read, or came back to it, so that its change does not tell what is new."""
 
     def staged(self, generation: int) -> Staged | Verdict:
         """The stage's rows, staged; nothing is staged if nothing changes."""
@@ -145,9 +145,9 @@ class Derived:
             return self._whole(generation)
         names = self.destination.names
         are_changes = [_has_boundary(self._log_of(step), self.run.epoch.lower) for step in self._arrangements]
-        is_continued = all(are_changes) and self._is_continued() and not self.is_corrected
+        is_continued = all(are_changes) and self._is_continued() and self.correction is None
         if not is_continued and self.destination.head.snapshot is not None:
-            why = "a gap opened or closed" if self.is_corrected else "its plan or what it keeps is new"
+            why = "a gap opened or closed" if self.correction else "its plan or what it keeps is new"
             _logger.info("%s is computed in full once: %s", self.run.collection.name, why)
         ids = dict(zip(self.frame.columns, self.plan.ids, strict=True))
         root = self.plan.steps.root
@@ -223,7 +223,7 @@ class Derived:
     def _arranged(self, step: Arrangement, destination: Destination, generation: int) -> Staged | Verdict:
         """An arrangement's rows of the epoch, staged in its log."""
         is_continued = destination.head.snapshot is not None and destination.head.description.upper == self.run.epoch.lower
-        is_continued = is_continued and not self.is_corrected
+        is_continued = is_continued and self.correction is None
         suffix = step.name[-4:]
         if isinstance(step.node, Iterate):
             return self._recursed(step.node, destination, generation, is_continued, suffix)
@@ -291,7 +291,7 @@ class Derived:
         """The rows of a node, wave by wave; those that another attempt has staged are kept."""
         epoch, destination, log = self.run.epoch, making.destination, making.destination.log
         generations = {name: of.generation for name, of in self.inputs.items()}
-        made_by = [self.fingerprint.code, self.fingerprint.plan]
+        made_by = [self.fingerprint.code, self.fingerprint.plan, self.correction]
         name = cut.name(log.collection, generation, epoch.lower, epoch.upper, made_by, generations, making.is_continued)
         attempt = self.run.attempt + making.suffix
         try:

@@ -84,7 +84,7 @@ class StageRun:
             plan = plan_of(self.session, self.collection, frames, made, self.declared.graph)
             if destination.log.collection == self.collection.name:
                 destination.check(made.frame.schema)
-            derived = Derived(self, plan, destination, made.frame, {}, destination.parts, is_corrected)
+            derived = Derived(self, plan, destination, made.frame, {}, destination.parts, "replay" if is_corrected else None)
             return derived.replayed(generation)
         frame = checked(self._function(given), self.collection)
         names = destination.names
@@ -132,7 +132,7 @@ class StageRun:
         destination = self._into(made.frame)
         checks = self._checks(destination)
         lineages = {name: self._lineage(name, head) for name, head in inputs.items()}
-        derived = Derived(self, plan, destination, made.frame, lineages, is_corrected=mark is not None)
+        derived = Derived(self, plan, destination, made.frame, lineages, correction=mark)
         is_ahead = mark is not None and derived.is_ahead()
         staged = self._approved(checks, destination, derived.staged(generation), generation)
         if isinstance(staged, Verdict):

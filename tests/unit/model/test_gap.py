@@ -28,11 +28,13 @@ def test_a_thousand_epochs_are_one_span() -> None:
 
 def test_a_reader_is_marked_while_the_gap_opens_and_after() -> None:
     opening = Gaps().opened(GAP)
-    assert opening.mark("seen") == "g"
+    mark = opening.mark("seen")
+    assert mark is not None
     assert opening.opened(GAP) == opening
-    assert opening.corrected("seen", "g", 7) == opening, "rows may still leave: who read before is marked again"
+    assert opening.corrected("seen", mark, 7) == opening, "rows may still leave: who read before is marked again"
     settled = opening.settled("g")
     assert settled.mark("seen") == "g"
+    assert settled.corrected("seen", mark, 7) == settled
     assert settled.settled("g") == settled
     corrected = settled.corrected("seen", "g", 7)
     assert corrected.mark("seen") is None
