@@ -13,8 +13,6 @@ import pytest
 from pyspark.sql.connect.session import SparkSession
 
 from firnline.errors import FirnlineError
-from firnline.model.epoch import Epoch
-from firnline.runtime.checks import check_staged
 from firnline.runtime.project import EXPECTATIONS, Project
 from firnline.runtime.status import status
 from tests.project import firnline
@@ -151,25 +149,15 @@ def test_what_fails_is_kept_back_and_what_warns_is_told(
         ("totals", "state", False, 3),
     ]
 
-    # What repair asks of an epoch that it made again.
-    head = log.head()
-    assert head is not None
-    assert head.snapshot is not None
-    check_staged(made, graph, spark, "orders", Epoch(1, 2), "again", head.snapshot)
-    put_json(made, "orders_are_sane", {"type": "expect_table_row_count_to_equal", "kwargs": {"value": 7}})
-    with pytest.raises(FirnlineError, match="found 3"):
-        check_staged(made, graph, spark, "orders", Epoch(1, 2), "again", head.snapshot)
-
     told = firnline(made.settings.root, "checks", "--docs", "--json")
     lines = told["pipelines"]["gated"]
     assert [(each["collection"], each["on"], each["last"]["success"]) for each in lines] == [
-        ("orders", "delta", False),
+        ("orders", "delta", True),
         ("totals", "delta", True),
         ("totals", "state", False),
     ]
     pages = [page.read_text(encoding="utf-8") for page in Path(told["docs"]).parent.rglob("*.html")]
-    (page,) = [page for page in pages if "gated.orders@1" in page and "Must have exactly" in page]
-    assert "orders_are_sane" in page
+    assert any("gated.orders@1" in page and "orders_are_sane" in page for page in pages)
     assert sum("totals_are_whole" in page for page in pages) >= 3, "a page for each result, and the index"
 
 

@@ -73,16 +73,16 @@ def narrowed(rows: DataFrame, parts: Sequence[int]) -> tuple[DataFrame, Observat
 
 
 def staged_rows(session: SparkSession, table: str, snapshot: int, parent: int) -> DataFrame:
-    """The rows that a staged snapshot brought, without any of what it stands on."""
+    """The rows that a staged snapshot brought, without any of what it stands on.
+
+    By ``load``: of a table that a plan reads by ``table`` with several options, Spark reads only what the first ones say.
+    """
     options = {"start-snapshot-id": str(parent), "end-snapshot-id": str(snapshot)}
-    return session.read.options(**options).table(table)
+    return session.read.format("iceberg").options(**options).load(table)
 
 
 def waves(table: str, snapshots: Sequence[int], epoch: int) -> Relation:
-    """The rows of an epoch that several staged snapshots brought.
-
-    Not read as above: of one table that a plan reads with several options, Spark reads only the first; versions it tells apart.
-    """
+    """The rows of an epoch that several staged snapshots brought."""
     each = (named(table, {"versionAsOf": str(snapshot)}) for snapshot in snapshots)
     return union(*(filtered(rows, call("==", column(EPOCH), integer(epoch))) for rows in each))
 

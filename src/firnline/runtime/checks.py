@@ -20,7 +20,7 @@ from firnline.model.check import Check
 from firnline.model.declaration import Collection
 from firnline.model.epoch import Epoch
 from firnline.model.graph import Graph
-from firnline.model.names import BOOKKEEPING, DIFF, quoted
+from firnline.model.names import DIFF, quoted
 from firnline.quality.gate import Gate, asked, suite_at
 from firnline.quality.judging import Result, document_of, told
 from firnline.quality.suite import Suite, path_of, suite_of
@@ -131,25 +131,6 @@ class Checks:
             for row in each["result"].get("unexpected_rows", ())[:_LOGGED]:
                 _logger.warning("  %s", ", ".join(f"{key}={value!r}" for key, value in row.items()))
         return result
-
-
-def check_staged(
-    project: Project, graph: Graph, session: SparkSession, name: str, epoch: Epoch, attempt: str, snapshot: int
-) -> None:
-    """Ask a collection's checks about an epoch as a snapshot of its log holds it, be it staged or not.
-
-    Raises:
-        FirnlineError: ``CHECK_FAILED`` if one that blocks is not met, and what it said; nothing is published or dropped here.
-    """
-    from firnline.engine.frames import table_name
-
-    collection = next((each for each in graph.collections if each.name == name), None)
-    if collection is None or not collection.checks:
-        return  # what a stage keeps for itself has no checks
-    table = table_name(graph.name, name)
-    fields = [field for field in session.table(table).schema.fields if field.name not in BOOKKEEPING]
-    checks = Checks.of(project, graph, collection, {field.name: field.dataType.simpleString() for field in fields})
-    checks.ask(staged_rows(session, table, snapshot, epoch, [field.name for field in fields]), epoch, attempt)
 
 
 def _suite(project: Project, name: str) -> Suite:
