@@ -62,14 +62,15 @@ def plans(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict
     found: dict[str, str] = {}
     stage = staging.stage
 
-    def spy(session: SparkSession, delta: DataFrame, table: str, attempt: str, lower: int, *, is_small: bool) -> None:
+    def spy(session: SparkSession, delta: DataFrame, table: str, attempt: str, lower: int) -> None:
         with redirect_stdout(io.StringIO()) as said:
             delta.explain()
         found[table.split("`")[-2]] = said.getvalue()
-        stage(session, delta, table, attempt, lower, is_small=is_small)
+        stage(session, delta, table, attempt, lower)
 
     monkeypatch.setattr(staging, "stage", spy)
     monkeypatch.setattr("firnline.runtime.derived._MOST_BROADCAST", 0)
+    monkeypatch.setattr("firnline.runtime.derived.FEW", 0)
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     yield found
     spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")

@@ -178,7 +178,8 @@ def test_a_source_and_its_quarantine_come_back_from_the_files_that_were_read(pro
     before = rows(project, project.graph("lost"), "orders__quarantine")
     lose(project, "orders", (1, 0))
     lose(project, "orders__quarantine", (1, 0))
-    assert mend(project, spark, "lost.orders").is_whole
+    found = mend(project, spark, "lost.orders")
+    assert found.is_whole, found.failed
     assert rows(project, project.graph("lost"), "orders__quarantine") == before
     assert verify(project, "lost", spark).problems == ()
     lose(project, "orders", (0, 0))
@@ -194,7 +195,7 @@ def test_a_source_and_its_quarantine_come_back_from_the_files_that_were_read(pro
 def test_a_run_that_meets_lost_inputs_repairs_them_and_goes_on(project: Project, spark: SparkSession) -> None:
     lose(project, "visits", (1, 3), (0, 4))
     local(log(project, "pages").metadata.path).unlink()
-    (manifest,) = log(project, "seen").revisions[1].manifests or ()
+    (manifest,) = log(project, "visits").revisions[2].manifests or ()
     local(manifest.file.path).unlink()
     outcomes = run_epoch(project, spark, "lost", "3")
     assert {outcome.how for outcome in outcomes} == {"computed"}
