@@ -66,8 +66,9 @@ PIPELINE = """
 EPOCHS = ("0", "1", "2")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def ran(lake: tuple[Path, SparkSession], tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Once in a process: tests of other modules may run between these, and the logs are those of the lake."""
     root = tmp_path_factory.mktemp("lost")
     project = make_project(root, f'work = "{lake[0]}"\nquarantine_fraction = 0.5\n', lost=PIPELINE)
     (root / "include" / "pipelines" / "mark").write_text("1")
@@ -187,7 +188,7 @@ def test_a_source_and_its_quarantine_come_back_from_the_files_that_were_read(pro
     lose(project, "orders", (1, 0))
     lose(project, "orders__quarantine", (1, 0))
     found = mend(project, spark, "lost.orders")
-    assert found.is_whole, (found.failed, found.refusals, found.problems)
+    assert found.is_whole, [str(each.error) for each in found.failed]
     assert rows(project, project.graph("lost"), "orders__quarantine") == before
     assert verify(project, "lost", spark).problems == ()
     lose(project, "orders", (0, 0))
