@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -246,9 +247,8 @@ class Derived:
         leaves = self._leaves(node)
         making = _Making(node, leaves, destination, dict(zip(destination.names, ids, strict=True)), is_continued, suffix)
         if self.parts is None:
-            graph = self.run.declared.graph
-            alike = self._alike(making)
-            parts, budget = destination.placement.parts, graph.recovery_budget
+            parts, budget = destination.placement.parts, self.run.declared.graph.recovery_budget
+            alike = partial(self._alike, making)
             cut = cut_of(node, leaves, alike, parts, destination.log, budget, is_continued=is_continued)
             # What a chunk has to do with the rows that are there already, no chunk knows.
             if cut is not None and (is_continued or cut.by != "chunks" or destination.head.snapshot is None):
@@ -261,13 +261,13 @@ class Derived:
             return destination.stage(relation, self.run.epoch, generation, attempt, is_proven=is_proven, is_few=is_few)
 
     @contextmanager
-    def _rows(self, making: _Making, partial: Relation | None = None) -> Iterator[Relation | None]:
-        """The plan of a node's rows, ready to run inside; None if nothing changes. ``partial`` is what waves summed up."""
+    def _rows(self, making: _Making, sums: Relation | None = None) -> Iterator[Relation | None]:
+        """The plan of a node's rows, ready to run inside; None if nothing changes. ``sums`` is what waves summed up."""
         destination, node, names = making.destination, making.node, making.destination.names
         leaves = self._narrowed(making)
         is_small = making.is_continued and _changes(leaves) <= _MOST_BROADCAST
         node, is_colocated = (node, False) if is_small else colocated(node, self._placed(leaves))
-        logs = self._logs(leaves) if partial is None else WithPartial(self._logs(leaves), partial)
+        logs = self._logs(leaves) if sums is None else WithPartial(self._logs(leaves), sums)
         derivation = Derivation(logs, RULES, is_small=is_small, prefix=self._prefix(making.suffix))
         ids = [making.ids[name] for name in names]
         relation = None
@@ -275,8 +275,8 @@ class Derived:
             assert isinstance(node, Accumulate)
             below = derivation.delta(node.input) if making.is_continued else derivation.state(node.input, "new")
             if below is not None:
-                sums = project(summed(node, below), [*map(column, node.ids), alias(integer(1), DIFF)])
-                relation = named_as(sums, [*ids, DIFF], [*names, DIFF])
+                found = project(summed(node, below), [*map(column, node.ids), alias(integer(1), DIFF)])
+                relation = named_as(found, [*ids, DIFF], [*names, DIFF])
         elif making.is_continued:
             change = derivation.delta(node)
             if change is not None:
@@ -307,8 +307,8 @@ class Derived:
             in_order = [waves[number] for number in range(cut.count)]
             if cut.by == "parts":
                 return destination.gather(in_order, epoch, generation, attempt, is_proven=is_proven)
-            partial = staging.waves(destination.table, in_order, epoch.lower)
-            with self._added_up(cut, making, partial) as relation:
+            rows = staging.waves(destination.table, in_order, epoch.lower)
+            with self._added_up(cut, making, rows) as relation:
                 staged = destination.stage(relation, epoch, generation, attempt, is_proven=is_proven)
             return replace(staged, is_in_waves=True) if isinstance(staged, Staged) else staged
         except Exception:
@@ -318,14 +318,14 @@ class Derived:
             return verdict  # somebody else published the epoch, and swept up the waves
 
     @contextmanager
-    def _added_up(self, cut: Cut, making: _Making, partial: Relation) -> Iterator[Relation]:
+    def _added_up(self, cut: Cut, making: _Making, rows: Relation) -> Iterator[Relation]:
         """What the rows of all chunks come to: what one undoes of another is gone, as if there had been one chunk."""
         names = making.destination.names
         if cut.by == "chunks":
-            yield consolidated(project(partial, map(column, (*names, DIFF))), names)
+            yield consolidated(project(rows, map(column, (*names, DIFF))), names)
             return
         assert isinstance(making.node, Accumulate)
-        with self._rows(replace(making, node=summed_again(making.node, PARTIAL)), partial) as relation:
+        with self._rows(replace(making, node=summed_again(making.node, PARTIAL)), rows) as relation:
             assert relation is not None, "what is in waves is something"
             yield relation
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal
@@ -62,7 +62,7 @@ class Cut:
 def cut_of(
     node: Node,
     leaves: Mapping[str, Leaf],
-    alike: set[str],
+    alike: Callable[[], set[str]],
     parts: int,
     log: Log,
     budget: float,
@@ -74,7 +74,7 @@ def cut_of(
     Args:
         node: What is computed.
         leaves: The logs that it reads.
-        alike: Those that are cut into parts as the output is.
+        alike: Tells those that are cut into parts as the output is; asked only if there is much to do.
         parts: How many parts the output has.
         log: The log that is advanced.
         budget: The recovery budget, in seconds.
@@ -89,7 +89,7 @@ def cut_of(
     count = wave_count(rows, _past(log) if is_continued else (), budget, min(MOST, rows // FEW))
     if count == 1:
         return None
-    if parts > 1 and 2 * sum(size for name, size in sizes.items() if name in alike) >= rows:
+    if parts > 1 and 2 * sum(sizes.get(name, 0) for name in alike()) >= rows:
         return Cut("parts", tuple(shared_out(parts, min(count, parts))))
     below = node.input if isinstance(node, Accumulate) else node
     chunked = (frozenset(sizes) if is_additive(below) else frozenset()) if is_continued else linear_inputs(below, sizes)

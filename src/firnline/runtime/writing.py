@@ -12,6 +12,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
@@ -101,9 +102,7 @@ class Destination:
         With ``is_proven`` the plan shows that keys identify rows, and the data need not be asked. ``is_few`` says that
         few changes are to be expected; if the epoch before had few, they are written from here.
         """
-        placement = self.placement
-        frame = frame_of(self.session, delta)
-        rows = staging.placed(frame, self.columns, placement.partition_by, placement.parts, epoch.lower)
+        rows = self._placed(delta, epoch)
         few = staging.gathered(rows, self.columns) if is_few and self._had_few() else None
 
         def write() -> None:
@@ -119,9 +118,7 @@ class Destination:
 
     def stage_wave(self, delta: Relation, epoch: Epoch, attempt: str, wave: str, parts: tuple[int, ...] | None) -> None:
         """Write one wave of a delta, of some parts only if these are named; a retry finds it."""
-        placement = self.placement
-        frame = frame_of(self.session, delta)
-        rows = staging.placed(frame, self.columns, placement.partition_by, placement.parts, epoch.lower)
+        rows = self._placed(delta, epoch)
         rows = rows if parts is None else rows.where(F.col(PART).isin(*parts))
         staging.stage(self.session, rows, self.table, attempt, epoch.lower, wave)
         world().reach("wave.staged")
@@ -153,6 +150,10 @@ class Destination:
         """Whether the epoch can still be published."""
         head = self.log.head()
         return Verdict.MOVED if head is None else head.description.judge(generation, self.head.description.upper, epoch.upper)
+
+    def _placed(self, delta: Relation, epoch: Epoch) -> DataFrame:
+        by = self.placement
+        return staging.placed(frame_of(self.session, delta), self.columns, by.partition_by, by.parts, epoch.lower)
 
     def _had_few(self) -> bool:
         return self.head.snapshot is not None and self.head.rows <= staging.FEW
@@ -222,9 +223,7 @@ class Rewriting(Destination):
         self, delta: Relation, epoch: Epoch, generation: int, attempt: str, *, is_proven: bool = False, is_few: bool = False
     ) -> Staged | Verdict:
         """Write the rows of the parts beside the main line; their digests are all the audit there is."""
-        placement = self.placement
-        every = staging.placed(frame_of(self.session, delta), self.columns, placement.partition_by, placement.parts, epoch.lower)
-        rows, seen = staging.narrowed(every, self.parts)
+        rows, seen = staging.narrowed(self._placed(delta, epoch), self.parts)
         try:
             staging.stage(self.session, rows, self.table, attempt, epoch.lower)
             world().reach("stage.written")
