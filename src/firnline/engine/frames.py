@@ -19,8 +19,8 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from firnline.engine.session import CATALOG
-from firnline.incremental.relation import consolidated
-from firnline.model.names import DIFF, EPOCH, PART, quoted
+from firnline.incremental.relation import column, consolidated, kept, project
+from firnline.model.names import DIFF, EPOCH, PART, floating, quoted
 
 
 class _Given(LogicalPlan):
@@ -71,6 +71,14 @@ def ddl(kind: DataType) -> str:
 
 def _name(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z_]\w*", name) else quoted(name)
+
+
+def exact(frame: DataFrame) -> DataFrame:
+    """The same rows, with floating numbers that filters find as Spark compares them."""
+    types = dict(frame.dtypes)
+    found, session = floating(types), frame.sparkSession
+    assert isinstance(session, SparkSession)
+    return frame_of(session, project(relation_of(frame), [kept(name) if name in found else column(name) for name in types]))
 
 
 def aliased(frame: DataFrame, alias: str) -> DataFrame:

@@ -10,7 +10,19 @@ from pyspark.sql.connect.proto import Expression, Relation
 from firnline.engine.frames import table_name
 from firnline.engine.staging import FEW
 from firnline.incremental.derivation import Moment, Rows
-from firnline.incremental.relation import alias, call, column, filtered, in_one, integer, named, project, small_integer, union
+from firnline.incremental.relation import (
+    alias,
+    call,
+    column,
+    filtered,
+    in_one,
+    integer,
+    kept,
+    named,
+    project,
+    small_integer,
+    union,
+)
 from firnline.model.epoch import Epoch
 from firnline.model.names import DIFF, EPOCH, EPOCH_TIME, PART
 
@@ -46,6 +58,7 @@ class Leaf:
         is_delta_positive: Whether the epoch removes no row.
         is_keyed: Whether a row is there once at most.
         size: How many rows it has after the epoch, about.
+        floating: The columns that hold floating numbers.
         parts: The parts that are read; None for all.
         chunk: What is read of it; None for all.
     """
@@ -59,6 +72,7 @@ class Leaf:
     is_delta_positive: bool
     is_keyed: bool
     size: int = 0
+    floating: frozenset[str] = frozenset()
     parts: tuple[int, ...] | None = None
     chunk: Chunk | None = None
 
@@ -81,7 +95,7 @@ class LogLeaves:
             rows = leaf.chunk.taken(rows)
         rows = in_one(rows) if leaf.changes <= FEW else rows
         is_positive = leaf.is_delta_positive
-        return Rows(project(rows, map(column, (*names, DIFF))), is_positive, is_positive and leaf.is_keyed)
+        return Rows(_named(rows, names, leaf), is_positive, is_positive and leaf.is_keyed)
 
     def _changes(self, table: str, leaf: Leaf) -> Relation:
         """The rows between the two states; where snapshots begin and end there, nothing of older epochs is even looked up."""
@@ -107,7 +121,7 @@ class LogLeaves:
         if leaf.chunk is not None and leaf.chunk.is_of_state:
             rows = leaf.chunk.taken(rows)
         is_positive = leaf.is_insert_only
-        return Rows(project(rows, map(column, (*names, DIFF))), is_positive, is_positive and leaf.is_keyed)
+        return Rows(_named(rows, names, leaf), is_positive, is_positive and leaf.is_keyed)
 
     def _time(self, point: int, weight: int) -> Relation:
         """Logical time, as the one row of a collection."""
@@ -118,6 +132,10 @@ class LogLeaves:
         else:
             time.literal.long = point
         return project(one, [alias(time, "time"), alias(integer(weight), DIFF)])
+
+
+def _named(rows: Relation, names: Sequence[str], leaf: Leaf) -> Relation:
+    return project(rows, [*(kept(name) if name in leaf.floating else column(name) for name in names), column(DIFF)])
 
 
 def _of_parts(rows: Relation, leaf: Leaf) -> Relation:

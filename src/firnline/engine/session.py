@@ -85,6 +85,8 @@ def _session_conf(settings: Settings, name: str, token: str) -> dict[str, str]:
         **{f"{catalog}.{key}": value for key, value in _jdbc(settings.catalog_uri).items()},
         **settings.spark_conf,
         **PINNED,
+        # Kept rows are left out by bounds that know no NaN: x > 0 would lose it, though Spark holds it to be greater.
+        "spark.sql.inMemoryColumnarStorage.partitionPruning": "false",
     }
 
 

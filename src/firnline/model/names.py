@@ -6,6 +6,7 @@ A name is lower-case letters, digits and single underscores. A double underscore
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from firnline.errors import FirnlineError, Location
 
@@ -53,3 +54,12 @@ def quoted(*parts: str) -> str:
     '`lake`.`web`.`odd``name`'
     """
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def floating(types: Mapping[str, str]) -> frozenset[str]:
+    """The columns that hold floating numbers, be it deep inside.
+
+    >>> sorted(floating({"a": "int", "b": "double", "c": "struct<x:array<float>>"}))
+    ['b', 'c']
+    """
+    return frozenset(name for name, kind in types.items() if "float" in kind or "double" in kind)

@@ -68,7 +68,10 @@ def answered(frame: DataFrame, suite: Suite, expectations: Sequence[Mapping[str,
     how = {"result_format": "BASIC", "include_unexpected_rows": True, "partial_unexpected_count": SAMPLE}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = _batch(frame).validate(asked, result_format=how)
+        try:
+            found = _batch(frame).validate(asked, result_format=how)
+        finally:
+            frame.unpersist()  # it keeps the rows of every batch
     by_number = {int(str(each.expectation_config.id)[-12:]): each.to_json_dict() for each in found.results}
     return [{**by_number[number], "expectation_config": dict(config)} for number, config in enumerate(expectations)]
 

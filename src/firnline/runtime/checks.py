@@ -93,8 +93,10 @@ class Checks:
         checks = [each for each in self.collection.checks if on in each.subjects]
         if not checks:
             return []
+        from firnline.engine.frames import exact
+
         began = time.monotonic()
-        rows, found = asked([self.gates[each.suite] for each in checks], frame)
+        rows, found = asked([self.gates[each.suite] for each in checks], exact(frame))
         seconds = round(time.monotonic() - began, 3)
         return [self._kept(each, on, results, rows, seconds, epoch, attempt) for each, results in zip(checks, found, strict=True)]
 

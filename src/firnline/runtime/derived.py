@@ -52,7 +52,7 @@ from firnline.incremental.rules.accumulate import summed
 from firnline.incremental.uniqueness import is_unique
 from firnline.model.description import Verdict
 from firnline.model.fingerprint import Fingerprint
-from firnline.model.names import DIFF, EPOCH, PART, is_reserved
+from firnline.model.names import DIFF, EPOCH, PART, floating, is_reserved
 from firnline.runtime.attempt import Staged
 from firnline.runtime.evaluation import in_order
 from firnline.runtime.recursion import Iterations, Recursion
@@ -462,4 +462,6 @@ def _around(log: Log, lower: int, upper: int, *, is_keyed: bool) -> Leaf:
         if entry.lower < upper:
             size += entry.weight
             is_insert_only = is_insert_only and entry.rows == entry.weight
-    return Leaf(old[0], new[0], old[1], new[1], changes, is_insert_only, changes == weight, is_keyed, size)
+    table = log.load()
+    held = floating(table.types) if table else frozenset[str]()
+    return Leaf(old[0], new[0], old[1], new[1], changes, is_insert_only, changes == weight, is_keyed, size, held)

@@ -61,7 +61,7 @@ def _warn(project: Project, graph: Graph, collection: str, upto: int) -> None:
 
 
 def _frame(project: Project, session: SparkSession | None, graph: Graph, collection: str, upto: int) -> DataFrame:
-    from firnline.engine.frames import state, table_name
+    from firnline.engine.frames import exact, state, table_name
 
     head = project.log(graph.name, collection).head()
     if head is None or head.snapshot is None:
@@ -72,7 +72,7 @@ def _frame(project: Project, session: SparkSession | None, graph: Graph, collect
     opened = session or _shared(project)
     table = table_name(graph.name, collection)
     columns = [column for column in opened.table(table).columns if column not in BOOKKEEPING]
-    return state(opened, table, head.snapshot, upto, columns)
+    return exact(state(opened, table, head.snapshot, upto, columns))
 
 
 @cache
