@@ -185,8 +185,10 @@ def named(table: str, options: Mapping[str, str] | None = None) -> Relation:
 
 
 def kept(name: str) -> Expression:
-    """A column that no filter above is pushed below: files and dictionaries are left out of a scan by an order of floating numbers
-    that is not Spark's, in which NaN is no greater than others and -0.0 is not 0.0."""
+    """A column of floating numbers that no filter above it is pushed below.
+
+    Scans leave out files and dictionaries by an order that is not Spark's: NaN is no greater than others there, -0.0 is not 0.0.
+    """
     return alias(call("coalesce", column(name), column(name)), name)
 
 
