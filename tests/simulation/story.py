@@ -149,8 +149,8 @@ class Story:
         name, control = self.scheduler.new_id(), self.project.control(GRAPH.name)
         for _ in range(4):
             self.scheduler.sleep(1)
-            at = self.scheduler.chance.randrange(EPOCHS)
             try:
+                at = control.agreement().kept_since(0) + self.scheduler.chance.randrange(2)
                 hold(self.project, GRAPH, lambda _, since, at=at: Hold("branch", name, at, "sim"))
                 for _ in range(4):
                     self.scheduler.sleep(1)
