@@ -29,7 +29,7 @@ State = dict[Row, int]
 
 
 def _declared() -> Graph:
-    made = fl.Pipeline("sim", schedule=1, start=0)
+    made = fl.Pipeline("sim", schedule=1, start=0, keep="1 epoch")
     keys = ["k"]
     for name in ("orders", "people"):
         made.source(keys=keys)(_named(name))

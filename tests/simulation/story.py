@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 
 from firnline.errors import FirnlineError
 from firnline.model.epoch import Epoch
+from firnline.model.hold import Hold
 from firnline.plan.frontier import Frontier
 from firnline.runtime.advance import advance_by, complete
 from firnline.runtime.flusher import flush
 from firnline.runtime.maintain import maintain
+from firnline.runtime.safepoint import hold, let_go
 from firnline.tables.determinants import FOLDER
 from firnline.tables.log import ATTEMPT, LOWER, SIDECAR, is_repair, newest_repair
 from firnline.tables.metadata import Metadata
@@ -30,6 +32,7 @@ class Story:
 
     seed: int
     cuts: list[Frontier] = field(default_factory=list)
+    let_gone: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.scheduler = Scheduler(self.seed)
@@ -76,6 +79,8 @@ class Story:
             self.scheduler.start(f"flusher {number}", self._flush)
             self.scheduler.start(f"maintenance {number}", self._maintain)
             self.scheduler.start(f"repair {number}", lambda: self._repair(damaged))
+            self.scheduler.start(f"holder {number}", self._hold)
+            self.scheduler.start(f"letting go {number}", self._let_go)
 
     def _task(self, worker: str, name: str, epoch: int) -> None:
         def work() -> None:
@@ -136,6 +141,34 @@ class Story:
             self.scheduler.sleep(1)
             try:
                 maintain(self.project, GRAPH.name)
+            except (OSError, FirnlineError):
+                continue
+
+    def _hold(self) -> None:
+        """While a hold stands, nothing at or after its point is let go of; one that is too late is refused."""
+        name, control = self.scheduler.new_id(), self.project.control(GRAPH.name)
+        for _ in range(4):
+            self.scheduler.sleep(1)
+            try:
+                at = control.agreement().kept_since(0) + self.scheduler.chance.randrange(2)
+                hold(self.project, GRAPH, lambda _, since, at=at: Hold("branch", name, at, "sim"))
+                for _ in range(4):
+                    self.scheduler.sleep(1)
+                    since = control.agreement().kept_since(0)
+                    assert since <= at, f"{since} is let go of, and {name} holds {at}"
+                control.release(name)
+            except (OSError, FirnlineError):
+                continue
+
+    def _let_go(self) -> None:
+        for _ in range(6):
+            self.scheduler.sleep(1)
+            try:
+                point = let_go(self.project, GRAPH)
+                agreement = self.project.control(GRAPH.name).agreement()
+                upper = 0 if agreement.frontier is None else agreement.frontier.upper
+                assert point <= max(0, upper - 1), f"{point} is let go of, and the frontier is at {upper}"
+                self.let_gone.append(agreement.kept_since(0))
             except (OSError, FirnlineError):
                 continue
 
@@ -203,6 +236,9 @@ class Story:
                     )
         uppers = [cut.upper for cut in self.cuts]
         assert uppers == sorted(uppers), "the frontier moved back"
+        assert self.let_gone == sorted(self.let_gone), "what is let go of came back"
+        agreement = self.project.control(GRAPH.name).agreement()
+        assert all(each.at >= agreement.kept_since(0) for each in agreement.holds), f"a hold was passed by: {agreement}"
 
     def _check_end(self) -> None:
         frontier = self.project.control(GRAPH.name).frontier()

@@ -9,6 +9,7 @@ from typing import Any
 from firnline.errors import FirnlineError
 from firnline.model.graph import Graph
 from firnline.model.names import DIFF, EPOCH, QUARANTINE
+from firnline.plan.safepoint import compacted
 from firnline.runtime.project import Project
 
 Rows = tuple[list[str], list[tuple[Any, ...]]]
@@ -54,10 +55,10 @@ def changes(project: Project, graph: Graph, collection: str, as_of: str | None =
     from firnline.tables import scan
 
     upto = visible_upto(project, graph, as_of)
-    table = _table(project, graph, collection, upto)
+    lower = graph.schedule.start if as_of is None else graph.schedule.epoch_at(graph.schedule.point(as_of)).lower
+    table = _table(project, graph, collection, upto if as_of is None else lower)
     if table is None:
         return [], []
-    lower = graph.schedule.start if as_of is None else graph.schedule.epoch_at(graph.schedule.point(as_of)).lower
     found = scan.changes(table, lower, upto)
     names = [name for name in found.column_names if name not in (EPOCH, DIFF)]
     ordered = found.sort_by(
@@ -96,8 +97,7 @@ def _table(project: Project, graph: Graph, collection: str, upto: int) -> Any:
         return None
     since = head_of(table).description.since
     if upto < since:
-        label = graph.schedule.label(since)
-        raise FirnlineError("EPOCH_COMPACTED", f"{graph.name}.{collection} keeps single epochs only since {label}")
+        raise compacted(graph, collection, since)
     return project.catalog.iceberg(graph.name, collection)
 
 
