@@ -79,14 +79,31 @@ class MemoryTables:
         back = tuple(int(file.path) for file in change.back)
         self.made_of[number], self.gone[number] = (*staged, *back), change.out
         kept = {each: snapshot for each, snapshot in present.snapshots.items() if each not in staged}
-        kept[number] = Snapshot(number, present.current, number, dict(summary))
+        kept[number] = Snapshot(number, present.current, number, dict(summary), sequence=number)
         self._put(replace(present, snapshots=kept, current=number))
         self._step("committed")
 
     def data_files(self, table: Metadata, snapshot: int) -> tuple[StoredFile, ...]:
         self._step("list files")
-        epochs = [epoch for _, epoch, _ in self.rows[snapshot]]
-        return (StoredFile(str(snapshot), 0, len(epochs), 0, min(epochs), max(epochs)),) if epochs else ()
+        return self._file(snapshot)
+
+    def held(self, table: Metadata) -> tuple[StoredFile, ...]:
+        self._step("list files")
+        return tuple(file for number in self._named(table, table.current) for file in self._file(number))
+
+    def _file(self, number: int) -> tuple[StoredFile, ...]:
+        epochs = [epoch for _, epoch, _ in self.rows[number]]
+        return (StoredFile(str(number), 0, len(epochs), 0, min(epochs), max(epochs)),) if epochs else ()
+
+    def _named(self, table: Metadata, snapshot: int | None) -> list[int]:
+        """The files that a snapshot of the main line names."""
+        found: list[int] = []
+        gone: set[str] = set()
+        while snapshot is not None:
+            found += [file for file in self.made_of[snapshot] if str(file) not in gone]
+            gone |= self.gone[snapshot]
+            snapshot = table.snapshots[snapshot].parent
+        return found
 
     def drop(self, table: Metadata, staged: Sequence[int]) -> None:
         self._step("drop")
@@ -112,7 +129,7 @@ class MemoryTables:
     def _staged(self, present: Metadata, rows: Sequence[Weighted], summary: Mapping[str, str]) -> None:
         number = next(self._numbers)
         self.rows[number] = tuple(rows)
-        snapshot = Snapshot(number, present.current, number, dict(summary))
+        snapshot = Snapshot(number, present.current, number, dict(summary), sequence=number)
         self._put(replace(present, snapshots={**present.snapshots, number: snapshot}))
         self._step("staged")
 
@@ -120,15 +137,10 @@ class MemoryTables:
         """The rows of all epochs before a point, as a snapshot of the main line sees them."""
         self._step("scan")
         state: dict[Row, int] = {}
-        number = snapshot
-        gone: set[str] = set()
-        while number is not None:
-            for file in self.made_of[number]:
-                for row, epoch, weight in () if str(file) in gone else self.rows[file]:
-                    if epoch < upper:
-                        state[row] = state.get(row, 0) + weight
-            gone |= self.gone[number]
-            number = table.snapshots[number].parent
+        for file in self._named(table, snapshot):
+            for row, epoch, weight in self.rows[file]:
+                if epoch < upper:
+                    state[row] = state.get(row, 0) + weight
         return {row: weight for row, weight in state.items() if weight}
 
     def write(self, path: str, content: bytes) -> None:

@@ -15,7 +15,8 @@ from firnline.plan.safepoint import Label
 from firnline.tables import control
 from firnline.tables.control import Control
 from firnline.tables.determinants import Determinants
-from firnline.tables.log import Log, newest_repair
+from firnline.tables.layers import newest_exchange
+from firnline.tables.log import Log
 from firnline.tables.metadata import Metadata
 from firnline.tables.port import Exchange
 from firnline.tables.sidecar import Repair
@@ -63,7 +64,7 @@ LET_GO = Control.let_go
 
 def repair_anyway(self: Log, generation: int, since: int | None, repair: Repair, change: Exchange) -> Verdict:
     table = self.load()
-    newest = None if table is None else newest_repair(table)
+    newest = None if table is None else newest_exchange(table)
     return EXCHANGE(self, generation, None if newest is None else newest.id, repair, change)
 
 

@@ -24,7 +24,9 @@ from firnline.incremental.relation import (
     union,
 )
 from firnline.model.epoch import Epoch
+from firnline.model.graph import Graph
 from firnline.model.names import DIFF, EPOCH, EPOCH_TIME, PART
+from firnline.plan.safepoint import compacted
 
 PARTIAL = "_firnline_partial"
 
@@ -58,6 +60,7 @@ class Leaf:
         is_delta_positive: Whether the epoch removes no row.
         is_keyed: Whether a row is there once at most.
         size: How many rows it has after the epoch, about.
+        since: The point up to which its epochs are merged.
         floating: The columns that hold floating numbers.
         parts: The parts that are read; None for all.
         chunk: What is read of it; None for all.
@@ -72,6 +75,7 @@ class Leaf:
     is_delta_positive: bool
     is_keyed: bool
     size: int = 0
+    since: int = 0
     floating: frozenset[str] = frozenset()
     parts: tuple[int, ...] | None = None
     chunk: Chunk | None = None
@@ -80,17 +84,17 @@ class Leaf:
 class LogLeaves:
     """The logs of a pipeline around one epoch."""
 
-    def __init__(self, pipeline: str, epoch: Epoch, leaves: Mapping[str, Leaf], *, is_timed: bool) -> None:
-        self._pipeline, self._epoch, self._leaves, self._is_timed = pipeline, epoch, leaves, is_timed
+    def __init__(self, graph: Graph, epoch: Epoch, leaves: Mapping[str, Leaf]) -> None:
+        self._graph, self._epoch, self._leaves = graph, epoch, leaves
 
     def delta(self, collection: str, names: Sequence[str]) -> Rows | None:
         """What the epoch changes; None if nothing."""
         if collection == EPOCH_TIME:
             return Rows(union(self._time(self._epoch.upper, 1), self._time(self._epoch.lower, -1)))
-        leaf = self._leaves[collection]
+        leaf = self._single(collection, self._epoch.lower)
         if not leaf.changes or leaf.new is None:
             return None
-        rows = _of_parts(self._changes(table_name(self._pipeline, collection), leaf), leaf)
+        rows = _of_parts(self._changes(table_name(self._graph.name, collection), leaf), leaf)
         if leaf.chunk is not None and not leaf.chunk.is_of_state:
             rows = leaf.chunk.taken(rows)
         rows = in_one(rows) if leaf.changes <= FEW else rows
@@ -110,11 +114,11 @@ class LogLeaves:
         if collection == EPOCH_TIME:
             point = self._epoch.lower if moment == "old" else self._epoch.upper
             return Rows(self._time(point, 1), is_positive=True, is_unit=True)
-        leaf = self._leaves[collection]
+        leaf = self._single(collection, self._epoch.lower if moment == "old" else self._epoch.upper)
         snapshot, ends, upto = (
             (leaf.old, leaf.old_ends, self._epoch.lower) if moment == "old" else (leaf.new, leaf.new_ends, self._epoch.upper)
         )
-        table = table_name(self._pipeline, collection)
+        table = table_name(self._graph.name, collection)
         rows = _of_parts(named(table, {} if snapshot is None else {"versionAsOf": str(snapshot)}), leaf)
         if snapshot is None or ends > upto:
             rows = filtered(rows, call("<", column(EPOCH), integer(upto)))
@@ -123,11 +127,18 @@ class LogLeaves:
         is_positive = leaf.is_insert_only
         return Rows(_named(rows, names, leaf), is_positive, is_positive and leaf.is_keyed)
 
+    def _single(self, collection: str, point: int) -> Leaf:
+        """A collection whose epochs are not merged beyond a point."""
+        leaf = self._leaves[collection]
+        if point < leaf.since:
+            raise compacted(self._graph, collection, leaf.since)
+        return leaf
+
     def _time(self, point: int, weight: int) -> Relation:
         """Logical time, as the one row of a collection."""
         one, time = Relation(), Expression()
         one.range.end, one.range.step, one.range.num_partitions = 1, 1, 1
-        if self._is_timed:
+        if self._graph.schedule.timed:
             time.literal.timestamp = point
         else:
             time.literal.long = point

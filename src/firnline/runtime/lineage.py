@@ -107,7 +107,7 @@ def lineage(
         raise FirnlineError("BAD_OPTION", f"{graph.name}.{collection} has the parts 0 to {parts - 1}, not {part}")
     logs = _Logs(project, graph)
     target = logs.covering(collection, asked.lower, asked.upper)
-    if target is None:
+    if target is None or asked.lower < logs.since(collection):
         raise logs.refusal(collection, asked.lower)
     walk = _upstream if direction == "upstream" else _downstream
     edges = list(walk(logs, target))
@@ -169,6 +169,11 @@ class _Logs:
     def covering(self, collection: str, lower: int, upper: int) -> _Publication | None:
         """The one that holds an epoch."""
         return next(iter(self.within(collection, lower, upper)), None)
+
+    def since(self, collection: str) -> int:
+        """Where the single epochs of a collection begin."""
+        found = [each.entry.description.since for each in self.publications(collection)]
+        return max(found, default=self.graph.schedule.start)
 
     def id_of(self, publication: _Publication) -> str:
         return f"{publication.log.collection}@{self.graph.schedule.label(publication.entry.lower)}"

@@ -20,7 +20,7 @@ from firnline.plan.agreement import Agreement
 from firnline.plan.frontier import Frontier, is_progress
 from firnline.plan.safepoint import Label, check_placed
 from firnline.tables.commit import until_known
-from firnline.tables.log import KIND, REPAIR
+from firnline.tables.layers import KIND, REPAIR
 from firnline.tables.metadata import Metadata
 from firnline.tables.port import Exchange, Tables
 from firnline.world import world

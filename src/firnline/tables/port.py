@@ -68,6 +68,9 @@ class Tables(Protocol):
     def data_files(self, table: Metadata, snapshot: int) -> tuple[StoredFile, ...]:
         """The data files that a snapshot brought."""
 
+    def held(self, table: Metadata) -> tuple[StoredFile, ...]:
+        """All data files that the head names."""
+
     def drop(self, table: Metadata, staged: Sequence[int]) -> None:
         """Drop staged snapshots from exactly the version that was looked at, or fail."""
 
