@@ -11,7 +11,8 @@ from firnline.errors import FirnlineError
 from firnline.model.description import Description, Verdict
 from firnline.model.stored_file import StoredFile
 from firnline.tables.catalog import Catalog
-from firnline.tables.log import ATTEMPT, SIDECAR, Log, staged_by
+from firnline.tables.log import ATTEMPT, Log, staged_by
+from firnline.tables.metadata import SIDECAR
 from firnline.tables.port import Exchange, Tables
 from firnline.tables.rebuilding import rebuild_metadata
 from firnline.tables.sidecar import Repair

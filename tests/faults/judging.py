@@ -10,7 +10,7 @@ import duckdb
 from pyspark.sql.connect.session import SparkSession
 
 from firnline.runtime.project import Project
-from firnline.tables.log import SIDECAR
+from firnline.tables.metadata import SIDECAR
 from tests.spark.running import rows, run_epoch
 
 PIPELINE = """

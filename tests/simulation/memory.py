@@ -79,7 +79,7 @@ class MemoryTables:
         back = tuple(int(file.path) for file in change.back)
         self.made_of[number], self.gone[number] = (*staged, *back), change.out
         kept = {each: snapshot for each, snapshot in present.snapshots.items() if each not in staged}
-        kept[number] = Snapshot(number, present.current, number, dict(summary))
+        kept[number] = Snapshot(number, present.current, number, dict(summary), sequence=number)
         self._put(replace(present, snapshots=kept, current=number))
         self._step("committed")
 
@@ -112,7 +112,7 @@ class MemoryTables:
     def _staged(self, present: Metadata, rows: Sequence[Weighted], summary: Mapping[str, str]) -> None:
         number = next(self._numbers)
         self.rows[number] = tuple(rows)
-        snapshot = Snapshot(number, present.current, number, dict(summary))
+        snapshot = Snapshot(number, present.current, number, dict(summary), sequence=number)
         self._put(replace(present, snapshots={**present.snapshots, number: snapshot}))
         self._step("staged")
 

@@ -20,7 +20,8 @@ from firnline.runtime.attempt import Published, staged
 from firnline.runtime.project import Project
 from firnline.runtime.stash import Line
 from firnline.settings import Settings
-from firnline.tables.log import ATTEMPT, LOWER, Head, head_of
+from firnline.tables.layers import LOWER
+from firnline.tables.log import ATTEMPT, Head, head_of
 from firnline.tables.sidecar import Input, Sidecar
 from tests.simulation.memory import MemoryTables, Row, Weighted
 

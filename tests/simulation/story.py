@@ -14,8 +14,9 @@ from firnline.runtime.advance import advance_by, complete
 from firnline.runtime.flusher import flush
 from firnline.runtime.maintain import maintain
 from firnline.tables.determinants import FOLDER
-from firnline.tables.log import ATTEMPT, LOWER, SIDECAR, is_repair, newest_repair
-from firnline.tables.metadata import Metadata
+from firnline.tables.layers import LOWER, is_repair, newest_exchange
+from firnline.tables.log import ATTEMPT
+from firnline.tables.metadata import SIDECAR, Metadata
 from firnline.tables.port import Exchange
 from firnline.tables.sidecar import Repair, Sidecar
 from firnline.world import replaced
@@ -150,7 +151,7 @@ class Story:
                 if table is None or not files:
                     continue
                 path, epoch = self.scheduler.chance.choice(files[:2])
-                attempt, since = self.scheduler.new_id(), newest_repair(table)
+                attempt, since = self.scheduler.new_id(), newest_exchange(table)
                 rows = self.tables.rows[int(path)]
                 self.tables.stage_by_spark(GRAPH.name, name, rows, {ATTEMPT: attempt, LOWER: str(epoch)})
                 note = Repair(name, attempt, ((epoch, 0),), (path,), (), len(rows), len(rows), 0.0)

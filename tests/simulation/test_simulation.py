@@ -11,7 +11,8 @@ from firnline.model.description import Description, Verdict
 from firnline.plan.frontier import Frontier
 from firnline.tables.control import Control
 from firnline.tables.determinants import Determinants
-from firnline.tables.log import Log, newest_repair
+from firnline.tables.layers import newest_exchange
+from firnline.tables.log import Log
 from firnline.tables.metadata import Metadata
 from firnline.tables.port import Exchange
 from firnline.tables.sidecar import Repair
@@ -58,7 +59,7 @@ EXCHANGE = Log.exchange
 
 def repair_anyway(self: Log, generation: int, since: int | None, repair: Repair, change: Exchange) -> Verdict:
     table = self.load()
-    newest = None if table is None else newest_repair(table)
+    newest = None if table is None else newest_exchange(table)
     return EXCHANGE(self, generation, None if newest is None else newest.id, repair, change)
 
 

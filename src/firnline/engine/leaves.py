@@ -23,7 +23,7 @@ from firnline.incremental.relation import (
     small_integer,
     union,
 )
-from firnline.model.epoch import Epoch
+from firnline.model.epoch import Epoch, Schedule
 from firnline.model.names import DIFF, EPOCH, EPOCH_TIME, PART
 
 PARTIAL = "_firnline_partial"
@@ -58,6 +58,7 @@ class Leaf:
         is_delta_positive: Whether the epoch removes no row.
         is_keyed: Whether a row is there once at most.
         size: How many rows it has after the epoch, about.
+        since: The point up to which its epochs are merged.
         floating: The columns that hold floating numbers.
         parts: The parts that are read; None for all.
         chunk: What is read of it; None for all.
@@ -72,6 +73,7 @@ class Leaf:
     is_delta_positive: bool
     is_keyed: bool
     size: int = 0
+    since: int = 0
     floating: frozenset[str] = frozenset()
     parts: tuple[int, ...] | None = None
     chunk: Chunk | None = None
@@ -80,14 +82,14 @@ class Leaf:
 class LogLeaves:
     """The logs of a pipeline around one epoch."""
 
-    def __init__(self, pipeline: str, epoch: Epoch, leaves: Mapping[str, Leaf], *, is_timed: bool) -> None:
-        self._pipeline, self._epoch, self._leaves, self._is_timed = pipeline, epoch, leaves, is_timed
+    def __init__(self, pipeline: str, epoch: Epoch, leaves: Mapping[str, Leaf], schedule: Schedule) -> None:
+        self._pipeline, self._epoch, self._leaves, self._schedule = pipeline, epoch, leaves, schedule
 
     def delta(self, collection: str, names: Sequence[str]) -> Rows | None:
         """What the epoch changes; None if nothing."""
         if collection == EPOCH_TIME:
             return Rows(union(self._time(self._epoch.upper, 1), self._time(self._epoch.lower, -1)))
-        leaf = self._leaves[collection]
+        leaf = self._single(collection, self._epoch.lower)
         if not leaf.changes or leaf.new is None:
             return None
         rows = _of_parts(self._changes(table_name(self._pipeline, collection), leaf), leaf)
@@ -110,7 +112,7 @@ class LogLeaves:
         if collection == EPOCH_TIME:
             point = self._epoch.lower if moment == "old" else self._epoch.upper
             return Rows(self._time(point, 1), is_positive=True, is_unit=True)
-        leaf = self._leaves[collection]
+        leaf = self._single(collection, self._epoch.lower if moment == "old" else self._epoch.upper)
         snapshot, ends, upto = (
             (leaf.old, leaf.old_ends, self._epoch.lower) if moment == "old" else (leaf.new, leaf.new_ends, self._epoch.upper)
         )
@@ -123,11 +125,18 @@ class LogLeaves:
         is_positive = leaf.is_insert_only
         return Rows(_named(rows, names, leaf), is_positive, is_positive and leaf.is_keyed)
 
+    def _single(self, collection: str, point: int) -> Leaf:
+        """A collection whose epochs are not merged beyond a point."""
+        leaf = self._leaves[collection]
+        if point < leaf.since:
+            raise self._schedule.compacted(f"{self._pipeline}.{collection}", leaf.since)
+        return leaf
+
     def _time(self, point: int, weight: int) -> Relation:
         """Logical time, as the one row of a collection."""
         one, time = Relation(), Expression()
         one.range.end, one.range.step, one.range.num_partitions = 1, 1, 1
-        if self._is_timed:
+        if self._schedule.timed:
             time.literal.timestamp = point
         else:
             time.literal.long = point

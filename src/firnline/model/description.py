@@ -1,7 +1,7 @@
 """The description of a log, (generation, since, upper), and the one rule of publishing.
 
 Every snapshot on a log's main line carries a description. A publish of [l, u) in generation g commits only onto a head that says
-(g, _, l), and leaves (g, _, u). Hence, within a generation, the published intervals follow one another: no hole, no double.
+(g, s, l), and leaves (g, s, u). Hence, within a generation, the published intervals follow one another: no hole, no double.
 """
 
 from __future__ import annotations
@@ -48,6 +48,10 @@ class Description:
     def advanced(self, upper: int) -> Description:
         """The description after publishing up to ``upper``."""
         return replace(self, upper=upper)
+
+    def merged(self, upper: int) -> Description:
+        """The description after merging layers up to ``upper``."""
+        return replace(self, since=max(self.since, upper))
 
     def as_properties(self) -> dict[str, str]:
         """The description as a snapshot summary carries it."""

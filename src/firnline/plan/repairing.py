@@ -184,11 +184,11 @@ def _lost_cells(log: Holding, damage: Sequence[Problem]) -> set[Cell]:
     known = set(log.cells())
     told = [each for each in damage if each.about == "data" and each.kind != "inconsistent"]
     lost = {(epoch, part) for each in told for epoch in each.epochs for part in each.parts}
-    return (lost & known) | ({cell for revision in log.published() for cell in uncovered(log, revision)} - missing(log))
+    return (lost & known) | ({cell for revision in log.layers() for cell in uncovered(log, revision)} - missing(log))
 
 
 def _sidecars(log: Holding, damage: Sequence[Problem]) -> Step | None:
-    lost = [] if log.is_control else [each for each in log.published() if each.summary is not None and not _is_told(each)]
+    lost = [] if log.is_control else [each for each in log.layers() if each.summary is not None and not _is_told(each)]
     if not lost:
         return None
     return Step(
@@ -219,7 +219,7 @@ def _manifests(log: Holding, damage: Sequence[Problem]) -> tuple[Step | None, se
         return None, {cell for cell in log.cells() if not any(covers(each, cell) for each in data)} - known
     instead = None
     if is_headless:
-        sound = [each.snapshot for each in log.published() if each.manifest_list.is_sound() and each.manifests is not None]
+        sound = [each.snapshot for each in readable if each.manifest_list.is_sound() and each.manifests is not None]
         instead = sound[-1] if sound else 0
     cells = tuple(cell for cell in log.cells() if any(_holds(file, cell) for file in named))
     why = _why(damage, "log") or _why(damage, "sidecar")
@@ -227,10 +227,13 @@ def _manifests(log: Holding, damage: Sequence[Problem]) -> tuple[Step | None, se
 
 
 def files_of(log: Holding) -> dict[str, StoredFile] | None:
-    """The data files that the head should name, by the sidecars of all snapshots; None if one of them does not tell."""
+    """The data files that the head should name, by the sidecars of all snapshots; None if one of them does not tell.
+
+    What a publish brought that a merge stands for is not asked: the merge took it out.
+    """
     files: dict[str, StoredFile] = {}
     for revision in log.published():
-        if log.is_control:
+        if log.is_control or (revision.is_subsumed and not revision.is_exchange):
             continue
         if revision.files is None:
             return None
@@ -260,7 +263,7 @@ def _rows(log: Holding, damage: Sequence[Problem], lost: Collection[Cell]) -> St
         _why(damage, "data") or _why(damage, "log") or _why(damage, "sidecar"),
         cells=tuple(sorted(cells)),
         rows=sum(rows.values()),
-        seconds=sum(_seconds(revision, rows) for revision in log.published()),
+        seconds=sum(_seconds(revision, rows) for revision in log.layers()),
         out=frozenset(out),
         manifests=frozenset(manifest.file.path for manifest in _known(log) if not manifest.file.is_sound()),
     )
@@ -318,7 +321,7 @@ def retry(log: Holding, graph: Graph) -> Step | None:
         gaps[0].why if len(gaps) == 1 else f"{gaps[0].why}; and {len(gaps) - 1} more",
         cells=tuple(cells),
         rows=sum(rows.values()),
-        seconds=sum(_seconds(revision, rows) for revision in log.published()),
+        seconds=sum(_seconds(revision, rows) for revision in log.layers()),
         contract="gap",
         is_replayed=not made_by.nondeterministic,
         is_retried=True,

@@ -1,9 +1,9 @@
 """What is wrong with a log, given what its metadata says and what storage holds.
 
 A log is well if every file that a published snapshot names is there, whole, and says what its referrer says of it, where what
-only snapshots before the newest repair name is nobody's loss; if each sidecar agrees with its summary; if the snapshots follow
-one another without a hole or a double; and if the frontier does not lie beyond a log. Everything else is a problem, which names
-the (epoch, part) that it touches. Facts in, problems out.
+only snapshots before the newest exchange name is nobody's loss; if each sidecar agrees with its summary; if the layers follow one
+another without a hole or a double; and if the frontier does not lie beyond a log. Everything else is a problem, which names the
+(epoch, part) that it touches. Facts in, problems out.
 """
 
 from __future__ import annotations
@@ -97,6 +97,10 @@ class Revision:
     digests: Mapping[Cell, Digest] = field(default_factory=dict)
     is_repair: bool = False
     """Whether it only exchanged files."""
+    is_merge: bool = False
+    """Whether it made one layer of several."""
+    is_subsumed: bool = False
+    """Whether a newer merge stands for it."""
     files: tuple[StoredFile, ...] | None = None
     """The data files it brought, by its sidecar; None if that does not tell."""
     out: tuple[str, ...] = ()
@@ -105,6 +109,11 @@ class Revision:
     """When it was committed, in milliseconds."""
     gap: str = ""
     """The gap that it opened, if it took rows out and put none in their place."""
+
+    @property
+    def is_exchange(self) -> bool:
+        """Whether it took files out."""
+        return self.is_repair or self.is_merge
 
     def cells(self) -> list[Cell]:
         """Where it changed something, as far as is known."""
@@ -134,18 +143,32 @@ class Holding:
         return [revision for revision in self.revisions if not revision.is_staged]
 
     def unsuperseded(self) -> list[Revision]:
-        """Those of the main line that somebody may still read through: the newest repair and what came after it."""
+        """Those of the main line that somebody may still read through: the newest exchange and what came after it."""
         published = self.published()
-        repairs = [position for position, revision in enumerate(published) if revision.is_repair]
-        return published[repairs[-1] :] if repairs else published
+        exchanges = [position for position, revision in enumerate(published) if revision.is_exchange]
+        return published[exchanges[-1] :] if exchanges else published
 
-    def repairs(self) -> list[Revision]:
-        """Those that only exchanged files."""
-        return [revision for revision in self.published() if revision.is_repair]
+    def layers(self) -> list[Revision]:
+        """The publishes and merges that no newer merge stands for, the oldest range first."""
+        found = [revision for revision in self.published() if not revision.is_repair and not revision.is_subsumed]
+        return sorted(found, key=_begins)
+
+    def exchanges(self) -> list[Revision]:
+        """Those that took files out."""
+        return [revision for revision in self.published() if revision.is_exchange]
+
+    def mixed(self) -> list[Revision]:
+        """Those whose manifests may name files of any layer.
+
+        An exchange names again what it leaves of others. Once there was a merge, snapshots may not be kept any more, and the
+        oldest that is has the manifests of those before it.
+        """
+        is_merged = any(revision.is_merge for revision in self.published())
+        return [*self.exchanges(), *(self.published()[:1] if is_merged else ())]
 
     def cells(self) -> list[Cell]:
-        """Where anything ever changed, as far as is known."""
-        return sorted({cell for revision in self.published() for cell in revision.cells()})
+        """Where the layers hold something, as far as is known."""
+        return sorted({cell for revision in self.layers() for cell in revision.cells()})
 
     def description(self) -> Description | None:
         """The head's, if it can be told."""
@@ -205,7 +228,7 @@ def missing(log: Holding) -> set[Cell]:
     """What the gap ledger says that the log lacks, and what it lacks."""
     if not log.gaps:
         return set()
-    lacking = {cell for revision in log.published() for cell in uncovered(log, revision)}
+    lacking = {cell for revision in log.layers() for cell in uncovered(log, revision)}
     return {cell for cell in lacking if any(cell in gap for gap in log.gaps)}
 
 
@@ -216,9 +239,9 @@ def expected_digests(log: Holding) -> dict[Cell, Digest]:
 
 
 def published_digests(log: Holding) -> dict[Cell, Digest]:
-    """The digests by the sidecars of all published revisions, added up."""
+    """The digests by the sidecars of all layers, added up."""
     added: dict[Cell, Digest] = {}
-    for revision in log.published():
+    for revision in log.layers():
         for cell, digest in revision.digests.items():
             added[cell] = added.get(cell, Digest()) + digest
     return {cell: digest for cell, digest in added.items() if digest.rows}
@@ -227,7 +250,7 @@ def published_digests(log: Holding) -> dict[Cell, Digest]:
 def digest_problems(log: Holding, found: Mapping[Cell, Digest], unread: Mapping[Cell, str]) -> Iterator[Problem]:
     """Where rows as stored do not add up to the sidecars' digests, or cannot be read; epochs without a sidecar are left out."""
     expected = expected_digests(log)
-    unknown = [each.summary for each in log.published() if each.summary is not None and each.told is None]
+    unknown = [each.summary for each in log.layers() if each.summary is not None and each.told is None]
     for cell in sorted({*expected, *found, *unread}):
         epoch, part = cell
         if any(each.lower <= epoch < each.upper for each in unknown):
@@ -264,6 +287,13 @@ def covers(data: DataFile, cell: Cell) -> bool:
     return in_bounds and data.part in (None, part)
 
 
+def _begins(revision: Revision) -> tuple[int, int]:
+    """Where a layer's range begins, in which generation; what does not tell stays where it was published."""
+    if revision.description is None or revision.summary is None:
+        return 0, 0
+    return revision.description.generation, revision.summary.lower
+
+
 def _fault(file: File) -> tuple[Kind, str] | None:
     """What is wrong with a file by itself."""
     if file.size is None:
@@ -284,7 +314,7 @@ def _of_revision(log: Holding, revision: Revision, is_read: bool, gone: Containe
 
     What is known to be ``gone`` is not.
     """
-    cells = log.cells() if revision.is_repair else revision.cells()
+    cells = log.cells() if revision in log.mixed() else revision.cells()
 
     def problem(
         kind: Kind, what: str, file: str | None = None, *, touched: Sequence[Cell] = cells, about: About = "log"
@@ -316,7 +346,7 @@ def _of_revision(log: Holding, revision: Revision, is_read: bool, gone: Containe
             if revision.told is not None and not any(covers(data, cell) for cell in cells):
                 what = "the manifest gives the file rows that the sidecar does not count"
                 yield problem("inconsistent", what, manifest.file.path, touched=touched, about="data")
-    if not revision.is_staged and not revision.is_repair and not log.is_control:
+    if not revision.is_staged and not revision.is_repair and not revision.is_subsumed and not log.is_control:
         for kind, what, file in _of_account(revision):
             yield problem(kind, what, file, about="sidecar")
         for cell in uncovered(log, revision):
@@ -352,7 +382,7 @@ def _of_account(revision: Revision) -> Iterator[tuple[Kind, str, str | None]]:
 
 def uncovered(log: Holding, revision: Revision) -> list[Cell]:
     """What the digests speak of while no data file may hold it; nothing is said where manifests cannot be read."""
-    holders = [revision, *log.repairs()]
+    holders = [revision, *log.mixed()]
     if any(each.manifests is None for each in holders):
         return []
     manifests = [manifest for each in holders for manifest in each.manifests or ()]
@@ -366,13 +396,13 @@ def _of_chain(log: Holding) -> Iterator[Problem]:
     """Holes and doubles between the snapshots of a generation."""
     if log.is_control:
         return
-    told = [(each.description, each.summary) for each in log.published()]
+    told = [(each.description, each.summary) for each in log.layers()]
     known = [(description, said) for description, said in told if description is not None and said is not None]
     if known and log.start is not None and known[0][1].lower != log.start:
         what = f"the first snapshot begins at {known[0][1].lower}, the log at {log.start}"
         yield Problem(log.pipeline, log.collection, "inconsistent", what, epochs=(known[0][1].lower,))
-    for (before, _), (after, said) in pairwise(known):
-        if after.generation == before.generation and said.lower != before.upper:
-            how = "a hole" if said.lower > before.upper else "an overlap"
-            what = f"there is {how}: one snapshot ends at {before.upper}, the next begins at {said.lower}"
+    for (before, ended), (after, said) in pairwise(known):
+        if after.generation == before.generation and said.lower != ended.upper:
+            how = "a hole" if said.lower > ended.upper else "an overlap"
+            what = f"there is {how}: one snapshot ends at {ended.upper}, the next begins at {said.lower}"
             yield Problem(log.pipeline, log.collection, "inconsistent", what, epochs=(said.lower,))

@@ -77,7 +77,7 @@ def certify(
         session: Where.
         asked: ``PIPELINE`` with all of its stages, or ``PIPELINE.COLLECTION``; all stages by default. A source is replayed
             only if it is asked for.
-        epoch: One epoch; all that the logs keep by default.
+        epoch: One epoch; all that the logs keep by themselves by default.
         begun: Told the name and epoch of each before it is computed.
     """
     pipeline, _, name = (asked or "").partition(".")
@@ -108,7 +108,11 @@ class _Certifying:
         names = [each for each in sorted(self.project.catalog.names(graph.name)) if each.startswith(hidden)]
         for name in (*(each for each in names if not each.endswith(QUARANTINE)), self.collection.name):
             log = self.project.log(graph.name, name)
-            for entry in reversed(list(log.entries())):
+            entries = list(log.entries())
+            since = max((entry.description.since for entry in entries), default=graph.schedule.start)
+            if only is not None and only < since:
+                raise graph.schedule.compacted(f"{graph.name}.{name}", since)
+            for entry in reversed([entry for entry in entries if entry.lower >= since]):
                 for lower in sorted({epoch for epoch, _ in log.sidecar(entry).digests}):
                     if only in (None, lower):
                         yield self._replayed(log, entry, graph.schedule.epoch_at(lower))
@@ -126,6 +130,9 @@ class _Certifying:
         without = [name for name in self.collection.inputs if self.project.log(graph.name, name).had_gaps()]
         if without:
             return Replayed(*about, 0.0, skipped=f"rows of {', '.join(without)} were missing for a while")
+        merged = [name for name in self.collection.inputs if self._since(name) > epoch.lower]
+        if merged:
+            return Replayed(*about, 0.0, skipped=f"{', '.join(merged)} does not keep the epoch by itself any more")
         self.begun(f"{graph.name}.{log.collection} {label}")
         began = time.monotonic()
         table = log.load()
@@ -140,6 +147,12 @@ class _Certifying:
         finally:
             log.discard(staged.attempt)
         return Replayed(*about, time.monotonic() - began, found)
+
+    def _since(self, name: str) -> int:
+        """Where the single epochs of an input begin."""
+        graph = self.declared.graph
+        head = self.project.log(graph.name, name).head()
+        return graph.schedule.start if head is None else head.description.since
 
     def _difference(self, log: Log, entry: Entry, epoch: Epoch, staged: Staged, parts: tuple[int, ...]) -> Difference:
         name = table_name(log.pipeline, log.collection)

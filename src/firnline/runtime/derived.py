@@ -374,7 +374,7 @@ class Derived:
 
     def _logs(self, leaves: Mapping[str, Leaf]) -> LogLeaves:
         graph = self.run.declared.graph
-        return LogLeaves(graph.name, self.run.epoch, leaves, is_timed=graph.schedule.timed)
+        return LogLeaves(graph.name, self.run.epoch, leaves, graph.schedule)
 
     def _prefix(self, suffix: str) -> str:
         return f"firnline_{self.run.attempt[:12]}{suffix}"
@@ -440,7 +440,7 @@ def _keys(step: Arrangement) -> tuple[str, ...]:
 
 
 def _has_boundary(log: Log, point: int) -> bool:
-    """Whether some publish of the log ended exactly there, so that the rows after it are changes."""
+    """Whether some layer of the log ends exactly there, so that the rows after it are changes."""
     return any(entry.description.upper == point for entry in log.entries())
 
 
@@ -449,10 +449,10 @@ def _around(log: Log, lower: int, upper: int, *, is_keyed: bool) -> Leaf:
     old: tuple[int | None, int] = (None, lower)
     new: tuple[int | None, int] = (None, upper)
     changes = weight = 0
-    size = 0
+    size = since = 0
     is_insert_only = True
     for entry in log.entries():  # newest first
-        ends = entry.description.upper
+        ends, since = entry.description.upper, max(since, entry.description.since)
         if ends >= upper:
             new = entry.through
         if ends > lower and entry.lower < upper:
@@ -464,4 +464,4 @@ def _around(log: Log, lower: int, upper: int, *, is_keyed: bool) -> Leaf:
             is_insert_only = is_insert_only and entry.rows == entry.weight
     table = log.load()
     held = floating(table.types) if table else frozenset[str]()
-    return Leaf(old[0], new[0], old[1], new[1], changes, is_insert_only, changes == weight, is_keyed, size, held)
+    return Leaf(old[0], new[0], old[1], new[1], changes, is_insert_only, changes == weight, is_keyed, size, since, held)

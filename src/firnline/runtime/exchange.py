@@ -22,11 +22,11 @@ def files(log: Holding, cells: Collection[Cell]) -> frozenset[str]:
 
 
 def exchange(table: Log, log: Holding, note: Repair, change: Exchange) -> bool:
-    """Exchange files of a log unless somebody else has repaired it since it was looked at; whether it was done."""
+    """Exchange files of a log unless somebody else has exchanged some since it was looked at; whether it was done."""
     description = log.description()
-    repairs = [each.snapshot for each in log.repairs()]
+    exchanges = [each.snapshot for each in log.exchanges()]
     generation = description.generation if description is not None else 0
-    verdict = table.exchange(generation, repairs[-1] if repairs else None, note, change)
+    verdict = table.exchange(generation, exchanges[-1] if exchanges else None, note, change)
     if verdict is Verdict.FENCED:
         raise FirnlineError("GENERATION_CHANGED", f"{log.pipeline}.{log.collection} was rewound while it was repaired")
     return verdict is Verdict.FREE

@@ -87,7 +87,7 @@ def _is_known(log: Holding) -> bool:
     if not log.metadata.is_sound():
         return False
     lists = [revision.manifests for revision in log.published()]
-    are_told = all(revision.told is not None for revision in log.published() if revision.summary is not None)
+    are_told = all(revision.told is not None for revision in log.layers() if revision.summary is not None)
     return are_told and all(each is not None and all(manifest.file.is_sound() for manifest in each) for each in lists)
 
 

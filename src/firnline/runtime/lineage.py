@@ -106,7 +106,7 @@ def lineage(
         raise FirnlineError("BAD_OPTION", f"{graph.name}.{collection} has the parts 0 to {parts - 1}, not {part}")
     logs = _Logs(project, graph)
     target = logs.covering(collection, asked.lower, asked.upper)
-    if target is None:
+    if target is None or asked.lower < logs.since(collection):
         raise logs.refusal(collection, asked.lower)
     walk = _upstream if direction == "upstream" else _downstream
     edges = list(walk(logs, target))
@@ -169,6 +169,11 @@ class _Logs:
         """The one that holds an epoch."""
         return next(iter(self.within(collection, lower, upper)), None)
 
+    def since(self, collection: str) -> int:
+        """Where the single epochs of a collection begin."""
+        found = [each.entry.description.since for each in self.publications(collection)]
+        return max(found, default=self.graph.schedule.start)
+
     def id_of(self, publication: _Publication) -> str:
         return f"{publication.log.collection}@{self.graph.schedule.label(publication.entry.lower)}"
 
@@ -179,7 +184,7 @@ class _Logs:
         if head is None:
             return FirnlineError("NO_SUCH_COLLECTION", f"{name} has no log yet")
         if lower < head.description.since:
-            return FirnlineError("EPOCH_COMPACTED", f"{name} keeps single epochs only since {label(head.description.since)}")
+            return self.graph.schedule.compacted(name, head.description.since)
         what = f"{name} does not hold {label(lower)}; its log ends at {label(head.description.upper)}"
         return FirnlineError("EPOCH_NOT_COMPLETE", what)
 

@@ -67,8 +67,7 @@ def _frame(project: Project, session: SparkSession | None, graph: Graph, collect
     if head is None or head.snapshot is None:
         raise FirnlineError("NO_SUCH_COLLECTION", f"{graph.name}.{collection} has no log yet")
     if upto < head.description.since:
-        since = graph.schedule.label(head.description.since)
-        raise FirnlineError("EPOCH_COMPACTED", f"{graph.name}.{collection} keeps single epochs only since {since}")
+        raise graph.schedule.compacted(f"{graph.name}.{collection}", head.description.since)
     opened = session or _shared(project)
     table = table_name(graph.name, collection)
     columns = [column for column in opened.table(table).columns if column not in BOOKKEEPING]

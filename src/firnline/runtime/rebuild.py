@@ -63,7 +63,10 @@ def sidecar(project: Project, graph: Graph, log: Holding, snapshot: int, session
     if (total.rows, total.weight) != (entry.rows, entry.weight):
         what = f"{log.pipeline}.{log.collection}: {entry.rows} rows were published, {total.rows} are known of {entry.sidecar}"
         raise FirnlineError("NOT_REPAIRABLE", what)
-    determinants = project.determinants(log.pipeline, log.collection, entry.lower).all()
+    made_by = next(revision for revision in log.published() if revision.snapshot == snapshot)
+    is_merge = made_by.is_merge
+    determinants = {} if is_merge else project.determinants(log.pipeline, log.collection, entry.lower).all()
+    files = _files(log, entry)
     made = Sidecar(
         log.collection,
         entry.lower,
@@ -74,7 +77,8 @@ def sidecar(project: Project, graph: Graph, log: Holding, snapshot: int, session
         digests,
         entry.seconds,
         determinants,
-        _files(log, entry),
+        files,
+        *(_merged(log, entry, files) if is_merge else ()),
     )
     project.catalog.write(entry.sidecar, made.as_json())
 
@@ -127,6 +131,20 @@ def _inputs(project: Project, graph: Graph, log: Holding, entry: Entry) -> dict[
             newest = within[0]
             found[name] = _input(newest.description.generation, entry.description.upper, newest.snapshot, rows, "all")
     return found
+
+
+def _merged(log: Holding, entry: Entry, files: tuple[StoredFile, ...] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The attempts that a merge stands for, as far as they are kept, and the files that it took out."""
+    inside = [
+        revision
+        for revision in log.published()
+        if revision.is_subsumed and (said := revision.summary) is not None
+        if entry.lower <= said.lower and said.upper <= entry.description.upper
+    ]
+    kept = {file.path for file in files or ()}
+    attempts = tuple(revision.summary.attempt for revision in reversed(inside) if revision.summary is not None)
+    out = {file.path for revision in inside for file in revision.files or ()} - kept
+    return attempts or (entry.attempt,), tuple(sorted(out))
 
 
 def _files(log: Holding, entry: Entry) -> tuple[StoredFile, ...] | None:

@@ -422,7 +422,7 @@ class _Replaying:
         made_by = owner(self.mending.graph, self.log.collection)
         made_with = [
             each.summary.fingerprint.code
-            for each in self.log.published()
+            for each in self.log.layers()
             if each.summary is not None and each.summary.lower <= epoch.lower < each.summary.upper
         ]
         today = self.mending.graph.fingerprints.get(made_by.name) if made_by else None

@@ -50,7 +50,7 @@ def rows(project: Project, graph: Graph, collection: str, as_of: str | None = No
 
 
 def changes(project: Project, graph: Graph, collection: str, as_of: str | None = None, limit: int | None = None) -> Rows:
-    """The rows that epochs inserted and removed, all complete ones or one; the newest epoch first."""
+    """The rows that epochs inserted and removed, all that are complete and not merged or one; the newest epoch first."""
     from firnline.tables import scan
 
     upto = visible_upto(project, graph, as_of)
@@ -58,7 +58,10 @@ def changes(project: Project, graph: Graph, collection: str, as_of: str | None =
     if table is None:
         return [], []
     lower = graph.schedule.start if as_of is None else graph.schedule.epoch_at(graph.schedule.point(as_of)).lower
-    found = scan.changes(table, lower, upto)
+    since = _since(project, graph, collection)
+    if as_of is not None and lower < since:
+        raise graph.schedule.compacted(f"{graph.name}.{collection}", since)
+    found = scan.changes(table, max(lower, since), upto)
     names = [name for name in found.column_names if name not in (EPOCH, DIFF)]
     ordered = found.sort_by(
         [(EPOCH, "descending"), *((key, "ascending") for key in _order(graph, collection)), (DIFF, "ascending")]
@@ -69,14 +72,16 @@ def changes(project: Project, graph: Graph, collection: str, as_of: str | None =
 
 
 def summary(project: Project, graph: Graph) -> list[Change]:
-    """What each complete epoch changed in each collection."""
+    """What each complete epoch that is not merged changed in each collection."""
     frontier = project.control(graph.name).frontier()
     if frontier is None:
         return []
     found = []
     for position, collection in enumerate(graph.collections):
-        for entry in project.log(graph.name, collection.name).entries():
-            if entry.description.upper <= frontier.upper:
+        entries = list(project.log(graph.name, collection.name).entries())
+        since = max((entry.description.since for entry in entries), default=graph.schedule.start)
+        for entry in entries:
+            if since <= entry.lower and entry.description.upper <= frontier.upper:
                 inserted, removed = (entry.rows + entry.weight) // 2, (entry.rows - entry.weight) // 2
                 found.append(
                     (entry.lower, position, Change(graph.schedule.label(entry.lower), collection.name, inserted, removed))
@@ -85,20 +90,24 @@ def summary(project: Project, graph: Graph) -> list[Change]:
 
 
 def _table(project: Project, graph: Graph, collection: str, upto: int) -> Any:
-    from firnline.tables.log import head_of
-
     source = collection.removesuffix(QUARANTINE)
     graph.collection(source)
-    table = project.log(graph.name, collection).load()
-    if table is None and collection == source:
+    log = project.log(graph.name, collection)
+    if log.load() is None and collection == source:
         raise FirnlineError("NO_SUCH_COLLECTION", f"{graph.name}.{collection} has no log yet")
-    if table is None:
+    if log.load() is None:
         return None
-    since = head_of(table).description.since
+    table = project.catalog.iceberg(graph.name, collection)
+    since = _since(project, graph, collection)  # after the table, which is merged no further
     if upto < since:
-        label = graph.schedule.label(since)
-        raise FirnlineError("EPOCH_COMPACTED", f"{graph.name}.{collection} keeps single epochs only since {label}")
-    return project.catalog.iceberg(graph.name, collection)
+        raise graph.schedule.compacted(f"{graph.name}.{collection}", since)
+    return table
+
+
+def _since(project: Project, graph: Graph, collection: str) -> int:
+    """Where the single epochs of a log begin."""
+    head = project.log(graph.name, collection).head()
+    return graph.schedule.start if head is None else head.description.since
 
 
 def _order(graph: Graph, collection: str) -> Sequence[str]:

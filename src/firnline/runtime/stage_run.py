@@ -174,9 +174,12 @@ class StageRun:
     def _input(self, name: str, head: Head) -> DataFrame:
         """The state of an input at this epoch, however far its log has gone since."""
         assert head.snapshot is not None
-        found = self.project.log(self.declared.graph.name, name).load()
+        graph = self.declared.graph
+        if self.epoch.upper < head.description.since:
+            raise graph.schedule.compacted(f"{graph.name}.{name}", head.description.since)
+        found = self.project.log(graph.name, name).load()
         columns = [column for column in (found.columns if found else ()) if column not in BOOKKEEPING]
-        return state(self.session, table_name(self.declared.graph.name, name), head.snapshot, self.epoch.upper, columns)
+        return state(self.session, table_name(graph.name, name), head.snapshot, self.epoch.upper, columns)
 
     def _lineage(self, name: str, head: Head) -> Input:
         assert head.snapshot is not None

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from firnline.model.gap import Gaps
 from firnline.plan.frontier import Frontier, is_progress
 from firnline.tables.commit import until_known
-from firnline.tables.log import KIND, REPAIR
+from firnline.tables.layers import KIND, REPAIR
 from firnline.tables.metadata import Metadata
 from firnline.tables.port import Exchange, Tables
 from firnline.world import world

@@ -22,8 +22,9 @@ from firnline.plan.verification import Account, DataFile, File, Holding, Manifes
 from firnline.tables.avro import check_whole
 from firnline.tables.catalog import Catalog
 from firnline.tables.control import TABLE as CONTROL
-from firnline.tables.log import SIDECAR, START, entry_of, is_repair
-from firnline.tables.metadata import Metadata, Snapshot
+from firnline.tables.layers import description_of, is_merge, is_repair, newest_exchange, subsumed
+from firnline.tables.log import START, entry_of
+from firnline.tables.metadata import SIDECAR, Metadata, Snapshot
 from firnline.tables.sidecar import Repair, Sidecar
 
 if TYPE_CHECKING:
@@ -108,7 +109,8 @@ class _Inventory:
             revisions = [*pool.map(self._published, published, lists, known), *pool.map(self._staged, staged)]
         unnamed = storage.unnamed()
         found = storage.named & storage.sizes.keys()
-        is_whole = bool(published) and published[0].parent is None
+        # What a merge stands for may not be kept any more; the layers begin where the log does all the same.
+        is_whole = bool(published) and (published[0].parent is None or any(map(is_merge, published)))
         return Holding(
             table.pipeline,
             table.name,
@@ -125,11 +127,14 @@ class _Inventory:
     def _parse_newest(self, lists: list[File]) -> list[list[ManifestFile] | None]:
         """What each snapshot brought by the newest list that can be read; nothing is known of those after it.
 
-        Manifests of snapshots that are not kept any more are given to the oldest that is.
+        Lists before the newest exchange name files that are not the log's any more. Manifests of snapshots that are not kept any
+        more are given to the oldest that is.
         """
+        exchanged = newest_exchange(self.table)
+        first = 0 if exchanged is None else next(at for at, each in enumerate(self.published) if each.id == exchanged.id)
         position: dict[int | None, int] = {snapshot.id: at for at, snapshot in enumerate(self.published)}
         known: list[list[ManifestFile] | None] = [None] * len(lists)
-        for at in reversed(range(len(lists))):
+        for at in reversed(range(first, len(lists))):
             lists[at], found = self._parsed_list(lists[at])
             if found is not None:
                 known[: at + 1] = [[] for _ in range(at + 1)]
@@ -142,7 +147,10 @@ class _Inventory:
 
     def _published(self, snapshot: Snapshot, listed: File, manifests: Sequence[ManifestFile] | None) -> Revision:
         read = None if manifests is None else tuple(self._manifest(each) for each in manifests)
-        revision = Revision(snapshot.id, listed, read, at=snapshot.timestamp_ms)
+        is_subsumed = snapshot.id in self._subsumed
+        revision = Revision(
+            snapshot.id, listed, read, at=snapshot.timestamp_ms, is_subsumed=is_subsumed, is_merge=is_merge(snapshot)
+        )
         if is_repair(snapshot):
             return self._repaired(snapshot, revision)
         try:
@@ -152,7 +160,7 @@ class _Inventory:
         said = Account(
             entry.attempt, entry.lower, entry.description.upper, entry.fingerprint, entry.rows, entry.weight, entry.seconds
         )
-        revision = replace(revision, description=entry.description, summary=said)
+        revision = replace(revision, description=description_of(self.table, snapshot), summary=said)
         file = self.storage.file(entry.sidecar)
         if file.size is None:
             return replace(revision, sidecar=file)
@@ -162,7 +170,7 @@ class _Inventory:
             return replace(revision, sidecar=replace(file, fault=_told(error)))
         total = sidecar.total()
         told = Account(sidecar.attempt, sidecar.lower, sidecar.upper, sidecar.fingerprint, total.rows, total.weight)
-        return replace(revision, sidecar=file, told=told, digests=sidecar.digests, files=sidecar.files)
+        return replace(revision, sidecar=file, told=told, digests=sidecar.digests, files=sidecar.files, out=sidecar.out)
 
     def _repaired(self, snapshot: Snapshot, revision: Revision) -> Revision:
         """A repair; without its note only its history is lost, and that is said of no use but for manifests."""
@@ -248,6 +256,13 @@ class _Inventory:
             tail = self.storage.content(file, length)
         rows: int = pq.read_metadata(pa.BufferReader(tail)).num_rows
         return rows
+
+    @cached_property
+    def _subsumed(self) -> set[int]:
+        try:
+            return subsumed(self.table)
+        except (FirnlineError, KeyError, ValueError):
+            return set()  # a snapshot that is not ours is told of where it stands
 
     @cached_property
     def _io(self) -> FileIO:

@@ -2,8 +2,9 @@
 
 Every snapshot on the main line carries the description (generation, since, upper). ``publish`` of [l, u) commits only onto a head
 of its generation that ends at l (``model.description``), so each epoch is in exactly one snapshot of its generation. Staged
-snapshots hang beside the main line, invisible to readers, until a publish takes their files over. A repair puts a snapshot onto
-the head that holds the same rows in other files; older snapshots still name the lost ones, so nobody reads through them any more.
+snapshots hang beside the main line, invisible to readers, until a publish takes their files over. An exchange puts a snapshot
+onto the head that names other files: a repair for the same rows, a merge for the same states from its layer's end on. Older
+snapshots still name the files that went, so nobody reads through them any more.
 """
 
 from __future__ import annotations
@@ -19,7 +20,21 @@ from firnline.model.description import Description, Verdict
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import DIFF, EPOCH, PART
 from firnline.tables.commit import until_known
-from firnline.tables.metadata import Metadata, Snapshot
+from firnline.tables.layers import (
+    KIND,
+    LAYER,
+    LOWER,
+    MERGE,
+    REPAIR,
+    description_of,
+    is_merge,
+    is_repair,
+    layers,
+    newest_exchange,
+    of_generation,
+    range_of,
+)
+from firnline.tables.metadata import SIDECAR, Metadata, Snapshot
 from firnline.tables.port import Exchange, Tables
 from firnline.tables.sidecar import Repair, Sidecar
 from firnline.world import world
@@ -29,19 +44,14 @@ if TYPE_CHECKING:
 
 START = "firnline.start"
 ATTEMPT = "firnline.attempt"
-LOWER = "firnline.lower"
 WAVE = "firnline.wave"
 ROWS = "firnline.rows"
 WEIGHT = "firnline.weight"
 FINGERPRINT = "firnline.fingerprint"
 PLAN = "firnline.plan"
 SECONDS = "firnline.seconds"
-SIDECAR = "firnline.sidecar"
-KIND = "firnline.kind"
 GAP = "firnline.gap"
 """Of a repair that took rows out and put none in their place: the gap that it opened."""
-REPAIR = "repair"
-"""The kind of a snapshot that holds the same rows as the one before, in other files."""
 
 _PROPERTIES = {
     "format-version": "2",
@@ -67,10 +77,11 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One published snapshot, as its summary tells."""
+    """One layer, as the summary of its snapshot tells."""
 
     snapshot: int
     description: Description
+    """Its ``upper`` is where the layer ends, which of a merge is not where the log did."""
     lower: int
     rows: int
     weight: int
@@ -80,7 +91,7 @@ class Entry:
     seconds: float
     published_at: datetime
     through: tuple[int, int]
-    """The snapshot to read it through, and where that ends: its own, or that of the newest repair after it."""
+    """The snapshot to read it through, and where that ends: its own, or that of the newest exchange after it."""
 
 
 class Log:
@@ -115,19 +126,18 @@ class Log:
         return None if table is None else head_of(table)
 
     def entries(self, after: int | None = None) -> Iterator[Entry]:
-        """The published snapshots of the present generation, newest first, down to those that end after ``after``."""
+        """The layers of the present generation, the newest range first, down to those that end after ``after``."""
         table = self.load()
         if table is None:
             return
-        repaired = None
-        for snapshot in _generation(table):
-            if is_repair(snapshot):
-                repaired = repaired or (snapshot.id, _described(table, snapshot).upper)
-                continue
+        exchanged = newest_exchange(table)
+        for snapshot in layers(table):
             entry = entry_of(table, snapshot)
             if after is not None and entry.description.upper <= after:
                 return
-            yield entry if repaired is None else replace(entry, through=repaired)
+            if exchanged is not None and snapshot.sequence < exchanged.sequence:
+                entry = replace(entry, through=(exchanged.id, description_of(table, exchanged).upper))
+            yield entry
 
     def sidecar(self, entry: Entry) -> Sidecar:
         """What was written down about a published snapshot."""
@@ -199,7 +209,7 @@ class Log:
         def attempt_once() -> Verdict:
             nonlocal is_described
             table = self._loaded()
-            if any(snapshot.summary.get(ATTEMPT) == sidecar.attempt for snapshot in _generation(table)):
+            if any(snapshot.summary.get(ATTEMPT) == sidecar.attempt for snapshot in of_generation(table)):
                 return Verdict.FREE
             head = head_of(table)
             verdict = head.description.judge(generation, sidecar.lower, sidecar.upper)
@@ -225,25 +235,26 @@ class Log:
 
         return until_known(f"{self.pipeline}.{self.collection}", attempt_once)
 
-    def exchange(self, generation: int, since: int | None, repair: Repair, change: Exchange) -> Verdict:
+    def exchange(self, generation: int, since: int | None, note: Repair | Sidecar, change: Exchange) -> Verdict:
         """Let the head name other data files for the same rows, exactly once, whoever publishes meanwhile.
 
         Args:
-            generation: The log's, as it was when the loss was seen.
-            since: The newest repair then.
-            repair: What is written down about it.
+            generation: The log's, as it was when it was looked at.
+            since: The newest exchange then.
+            note: What is written down about it: of a repair, or the sidecar of a merge.
             change: Which files go and which come.
 
         Returns:
-            FREE when it is done; MOVED when somebody else repaired the log meanwhile or what was staged is gone: look again.
+            FREE when it is done; MOVED when somebody else exchanged files meanwhile or what was staged is gone: look again.
         """
         is_described = False
+        kind = MERGE if isinstance(note, Sidecar) else REPAIR
 
         def attempt_once() -> Verdict:
             nonlocal is_described
             table = self._loaded()
-            newest = newest_repair(table)
-            if newest is not None and newest.summary.get(ATTEMPT) == repair.attempt:
+            newest = newest_exchange(table)
+            if any(snapshot.summary.get(ATTEMPT) == note.attempt for snapshot in table.main_line()):
                 return Verdict.FREE
             description = head_of(table).description
             ours = [each for each in change.staged if each in table.snapshots]
@@ -251,17 +262,22 @@ class Log:
             if not is_ours or len(ours) < len(change.staged):
                 if ours:
                     self._catalog.drop(table, ours)
-                    world().reach("repair.lost")
+                    world().reach(f"{kind}.lost")
                 return Verdict.MOVED if description.generation == generation else Verdict.FENCED
-            world().reach("repair.judged")
-            path = f"{table.location}/firnline/{repair.attempt}.json"
+            world().reach(f"{kind}.judged")
+            path = f"{table.location}/firnline/{note.attempt}.json"
             if not is_described:
                 files = (*change.named, *change.back, *(file for each in ours for file in self._catalog.data_files(table, each)))
-                self._catalog.write(path, replace(repair, files=files).as_json())
+                self._catalog.write(path, replace(note, files=files).as_json())
                 is_described = True
-                world().reach("repair.described")
-            self._catalog.exchange(table, {**description.as_properties(), **_repair_summary(table, repair, path)}, change)
-            world().reach("repair.committed")
+                world().reach(f"{kind}.described")
+            if isinstance(note, Sidecar):
+                merged = description.merged(note.upper)
+                summary = {**merged.as_properties(), **summary_of(note, path), KIND: MERGE, LAYER: str(note.upper)}
+            else:
+                summary = {**description.as_properties(), **_repair_summary(table, note, path)}
+            self._catalog.exchange(table, summary, change)
+            world().reach(f"{kind}.committed")
             return Verdict.FREE
 
         return until_known(f"{self.pipeline}.{self.collection}", attempt_once)
@@ -277,7 +293,10 @@ class Log:
             _logger.info("staging of %s.%s was left behind: %s", self.pipeline, self.collection, error)
 
     def abandoned(self) -> list[int]:
-        """The staged snapshots that nobody can publish any more, alive or dead: the log already holds their epochs."""
+        """The staged snapshots that nobody can publish any more, alive or dead: the log already holds their epochs.
+
+        A merge's cannot once there is an exchange that it did not know of.
+        """
         table = self.load()
         return [] if table is None else _abandoned(table)
 
@@ -315,17 +334,12 @@ def head_of(table: Metadata) -> Head:
     if snapshot is None:
         start = int(table.properties[START])
         return Head(Description(0, start, start), None, None)
-    return Head(_described(table, snapshot), snapshot.id, _fingerprint(snapshot), int(snapshot.summary.get(ROWS, 0)))
-
-
-def is_repair(snapshot: Snapshot) -> bool:
-    """Whether a snapshot only exchanged files."""
-    return snapshot.summary.get(KIND) == REPAIR
-
-
-def newest_repair(table: Metadata) -> Snapshot | None:
-    """The newest repair of the main line: older snapshots may name lost files."""
-    return next((snapshot for snapshot in table.main_line() if is_repair(snapshot)), None)
+    description = description_of(table, snapshot)
+    # A merge of older layers tells what code made those.
+    at_end = (each for each in table.main_line() if not is_merge(each) or range_of(table, each).upper == description.upper)
+    published = (each for each in table.main_line() if not is_merge(each) and not is_repair(each))
+    rows = next((int(each.summary[ROWS]) for each in published if ROWS in each.summary), 0)
+    return Head(description, snapshot.id, _fingerprint(next(at_end)), rows)
 
 
 def staged_by(table: Metadata, attempt: str) -> list[int]:
@@ -335,28 +349,14 @@ def staged_by(table: Metadata, attempt: str) -> list[int]:
 
 
 def _abandoned(table: Metadata) -> list[int]:
-    upper = head_of(table).description.upper
-    staged = [each for each in table.snapshots.values() if SIDECAR not in each.summary]
-    return [each.id for each in staged if LOWER in each.summary and int(each.summary[LOWER]) < upper]
+    upper, exchanged = head_of(table).description.upper, newest_exchange(table)
 
+    def is_abandoned(staged: Snapshot) -> bool:
+        if is_merge(staged):
+            return exchanged is not None and exchanged.sequence > staged.sequence
+        return LOWER in staged.summary and int(staged.summary[LOWER]) < upper
 
-def _generation(table: Metadata) -> Iterator[Snapshot]:
-    """The published snapshots of the head's generation, newest first."""
-    generation = None
-    for snapshot in table.main_line():
-        found = _described(table, snapshot).generation
-        if generation is not None and found != generation:
-            return
-        generation = found
-        yield snapshot
-
-
-def _described(table: Metadata, snapshot: Snapshot) -> Description:
-    try:
-        return Description.of_properties(snapshot.summary)
-    except KeyError:
-        what = f"snapshot {snapshot.id} ({snapshot.summary.get('operation')}) of {table.pipeline}.{table.name} is not Firnline's"
-        raise FirnlineError("FOREIGN_SNAPSHOT", what) from None
+    return [each.id for each in table.snapshots.values() if SIDECAR not in each.summary and is_abandoned(each)]
 
 
 def _fingerprint(snapshot: Snapshot) -> Fingerprint | None:
@@ -365,7 +365,7 @@ def _fingerprint(snapshot: Snapshot) -> Fingerprint | None:
 
 
 def summary_of(sidecar: Sidecar, path: str) -> dict[str, str]:
-    """What a publish says of itself, beside its description."""
+    """What a publish, or a merge, says of itself, beside its description."""
     total = sidecar.total()
     return {
         ATTEMPT: sidecar.attempt,
@@ -389,13 +389,13 @@ def _repair_summary(table: Metadata, repair: Repair, path: str) -> dict[str, str
 
 
 def entry_of(table: Metadata, snapshot: Snapshot) -> Entry:
-    """What the summary of a published snapshot says."""
+    """What the summary of a publish or a merge says."""
     properties = snapshot.summary
-    description = _described(table, snapshot)
+    description, brought = description_of(table, snapshot), range_of(table, snapshot)
     return Entry(
         snapshot=snapshot.id,
-        description=description,
-        lower=int(properties[LOWER]),
+        description=replace(description, upper=brought.upper),
+        lower=brought.lower,
         rows=int(properties[ROWS]),
         weight=int(properties[WEIGHT]),
         fingerprint=Fingerprint(properties[FINGERPRINT], properties.get(PLAN)),

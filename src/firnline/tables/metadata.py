@@ -10,6 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+SIDECAR = "firnline.sidecar"
+"""Of a snapshot that was published, or exchanged files: where more is written down about it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -21,6 +24,8 @@ class Snapshot:
     summary: Mapping[str, str]
     manifest_list: str = ""
     """The path of the file that names its manifests."""
+    sequence: int = 0
+    """Its number among all commits to the table: later ones have greater ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,7 @@ class Metadata:
                 each["timestamp-ms"],
                 each.get("summary", {}),
                 each.get("manifest-list", ""),
+                each.get("sequence-number", 0),
             )
             for each in data.get("snapshots") or ()
         )
@@ -73,11 +79,18 @@ class Metadata:
         return None if self.current is None else self.snapshots[self.current]
 
     def main_line(self) -> Iterator[Snapshot]:
-        """The snapshots of the main line, newest first, as far back as they are kept."""
+        """The snapshots of the main line, newest first; where some are not kept any more, those before them that are."""
         snapshot = self.head
         while snapshot is not None:
             yield snapshot
-            snapshot = None if snapshot.parent is None else self.snapshots.get(snapshot.parent)
+            if snapshot.parent is None:
+                return
+            snapshot = self.snapshots.get(snapshot.parent) or self._published_before(snapshot)
+
+    def _published_before(self, snapshot: Snapshot) -> Snapshot | None:
+        """The newest one that was published before a snapshot; what is only staged names no sidecar."""
+        older = [each for each in self.snapshots.values() if each.sequence < snapshot.sequence and SIDECAR in each.summary]
+        return max(older, key=lambda each: each.sequence, default=None)
 
 
 def _type(described: str | Mapping[str, Any]) -> str:

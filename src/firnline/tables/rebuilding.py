@@ -23,6 +23,7 @@ from firnline.errors import FirnlineError
 from firnline.model.description import Description
 from firnline.tables.catalog import Catalog
 from firnline.tables.exchanging import named_again
+from firnline.tables.layers import KIND, LAYER, MERGE
 from firnline.tables.log import head_of, staged_by, summary_of
 from firnline.tables.metadata import Metadata
 from firnline.tables.sidecar import Sidecar
@@ -47,6 +48,7 @@ def rebuild_metadata(catalog: Catalog, pipeline: str, name: str, choose: Choose)
     for sidecar, path in followers:
         assert description is not None
         description = description.advanced(sidecar.upper)
+        description = description.merged(sidecar.upper) if sidecar.merged else description
         _append(transaction, io, older, description, sidecar, path)
     number = int(lost.rsplit("/", 1)[-1].partition("-")[0]) + 1
     version = f"{older.location}/metadata/{number:05d}-{uuid4()}.metadata.json"
@@ -88,7 +90,9 @@ def _followers(catalog: Catalog, table: Metadata, choose: Choose) -> Iterator[tu
         next_ones = [(each, path) for each, path in found if each.lower == upper and _is_there(each)]
         if not next_ones:
             return
-        chosen = choose([each for each, _ in next_ones])
+        # What a merge stands for is there as long as its files are; afterwards only the merge is.
+        published = [each for each, _ in next_ones if not each.merged]
+        chosen = choose(published or [max((each for each, _ in next_ones), key=lambda each: each.upper)])
         yield next((each, path) for each, path in next_ones if each is chosen)
         upper = chosen.upper
 
@@ -109,7 +113,8 @@ class _Appending(_FastAppendFiles):
 
 def _append(transaction: Transaction, io: FileIO, table: Metadata, description: Description, sidecar: Sidecar, path: str) -> None:
     """Publish once more, in the transaction: what was staged for it is dropped, as it was then."""
-    summary = {**description.as_properties(), **summary_of(sidecar, path)}
+    merged = {KIND: MERGE, LAYER: str(sidecar.upper)} if sidecar.merged else {}
+    summary = {**description.as_properties(), **summary_of(sidecar, path), **merged}
     with _Appending(Operation.APPEND, transaction, io, snapshot_properties=summary) as append:
         for file in sidecar.files or ():
             append.append_data_file(named_again(io, transaction.table_metadata, file))

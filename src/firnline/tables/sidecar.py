@@ -15,7 +15,7 @@ from firnline.model.digest import Digest
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.stored_file import StoredFile
 
-VERSION = 3
+VERSION = 4
 _VERSION_1: Mapping[str, Any] = MappingProxyType({"rows": 0, "parts": "all"})
 """What version 1 did not say of an input."""
 
@@ -35,7 +35,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """What one attempt published: where it came from and what it holds."""
+    """What one attempt published, or merged: where it came from and what it holds."""
 
     collection: str
     lower: int
@@ -50,6 +50,10 @@ class Sidecar:
     """What was taken from the outside, by name."""
     files: tuple[StoredFile, ...] | None = None
     """The data files of the snapshot; None in versions before 3, which did not tell."""
+    merged: tuple[str, ...] = ()
+    """Of a merge: the attempts whose layers it stands for, the newest first."""
+    out: tuple[str, ...] = ()
+    """Of a merge: the data files that are not named any more."""
 
     def total(self) -> Digest:
         """The digest of the whole snapshot."""
@@ -72,6 +76,7 @@ class Sidecar:
             "seconds": round(self.seconds, 3),
             "determinants": dict(self.determinants),
             "files": None if self.files is None else [asdict(file) for file in self.files],
+            **({"merged": self.merged, "out": self.out} if self.merged else {}),
         }
         return json.dumps(document).encode()
 
@@ -95,6 +100,8 @@ class Sidecar:
             data["seconds"],
             data.get("determinants", {}),
             _files(data.get("files")),
+            tuple(data.get("merged", ())),
+            tuple(data.get("out", ())),
         )
 
 
