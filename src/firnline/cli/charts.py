@@ -170,9 +170,7 @@ def _colored(samples: Sequence[Sample]) -> dict[str, str]:
     return dict(zip(largest, _COLORS, strict=False))
 
 
-def _lines(
-    axis: Axes, told: Told, colors: dict[str, str], title: str, value: Callable[[Sample], float | None]
-) -> None:
+def _lines(axis: Axes, told: Told, colors: dict[str, str], title: str, value: Callable[[Sample], float | None]) -> None:
     axis.set_title(title, loc="left", fontsize=10)
     names = dict.fromkeys(sample.collection for sample in told.samples)
     rest = [name for name in names if name not in colors]
@@ -210,7 +208,9 @@ def _points(axis: Axes, told: Told) -> None:
         "least since": ([min(sample.since for sample in after) for _, _, after in ends] + [last], "#d9822b", "-"),
     }
     for name, (values, color, style) in series.items():
-        axis.plot(x, list(map(told.moment, values)), color=color, linestyle=style, linewidth=1.4, label=name, drawstyle="steps-post")
+        axis.plot(
+            x, list(map(told.moment, values)), color=color, linestyle=style, linewidth=1.4, label=name, drawstyle="steps-post"
+        )
     if isinstance(x[0], datetime):
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 

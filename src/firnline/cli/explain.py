@@ -67,7 +67,9 @@ def _print(explanation: Explanation) -> None:
 def _tree(step: Step, *, is_last: bool) -> Tree:
     what = "the stage" if is_last else "an arrangement, kept from epoch to epoch"
     size = (
-        "" if is_last or step.stored_bytes is None else f", {size_text(step.stored_bytes)} beside {size_text(step.input_bytes)} of input"
+        ""
+        if is_last or step.stored_bytes is None
+        else f", {size_text(step.stored_bytes)} beside {size_text(step.input_bytes)} of input"
     )
     root = Tree(f"[bold]{step.name}[/bold]  {what}{size}")
     _grow(root, step.plan)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,7 +32,9 @@ def maintain(
     bytes_: Annotated[str | None, typer.Option("--bytes", help="Merge no more than so much, such as 10GB.")] = None,
     minutes: Annotated[float | None, typer.Option(min=0, help="Begin no step later than so many minutes from now.")] = None,
     grace: Annotated[str | None, typer.Option(help="In place of the setting trash: how long what is let go of stays.")] = None,
-    undo: Annotated[bool, typer.Option("--undo", help="Undo the newest merge of every log, while its old files are there.")] = False,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Undo the newest merge of every log, while its old files are there.")
+    ] = False,
     report: Annotated[Path | None, typer.Option(help="Write charts over epochs into this HTML or PNG file.")] = None,
     json: Json = False,
 ) -> None:

@@ -9,7 +9,7 @@ state.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import islice
 from types import MappingProxyType
 
@@ -17,11 +17,11 @@ from firnline.tables.layers import (
     LOWER,
     Range,
     description_of,
-    generation,
     is_merge,
     is_repair,
     layers,
     newest_exchange,
+    of_generation,
     range_of,
 )
 from firnline.tables.metadata import SIDECAR, Metadata, Snapshot
@@ -46,7 +46,7 @@ def expirable(table: Metadata, now: datetime, grace: timedelta, keeping: Collect
 
 def superseded(table: Metadata) -> dict[int, int]:
     """The snapshots of the present generation that merges stand for, and since when, in milliseconds."""
-    every = list(generation(table))
+    every = list(of_generation(table))
     start = min((range_of(table, each).lower for each in every if not is_repair(each)), default=0)
     found = {}
     for snapshot in every:
@@ -58,12 +58,20 @@ def superseded(table: Metadata) -> dict[int, int]:
 
 
 def abandoned(table: Metadata) -> list[int]:
-    """The staged snapshots that nobody can publish any more, alive or dead: the log already holds their epochs."""
+    """The staged snapshots that nobody can publish any more, alive or dead: the log already holds their epochs.
+
+    A merge's cannot once there is an exchange that it did not know of.
+    """
     if table.head is None:
         return []
-    upper = description_of(table, table.head).upper
-    staged = [each for each in table.snapshots.values() if _is_staged(each)]
-    return [each.id for each in staged if LOWER in each.summary and int(each.summary[LOWER]) < upper]
+    upper, exchanged = description_of(table, table.head).upper, newest_exchange(table)
+
+    def is_abandoned(staged: Snapshot) -> bool:
+        if is_merge(staged):
+            return exchanged is not None and exchanged.sequence > staged.sequence
+        return LOWER in staged.summary and int(staged.summary[LOWER]) < upper
+
+    return [each.id for each in table.snapshots.values() if _is_staged(each) and is_abandoned(each)]
 
 
 def outdated(table: Metadata) -> list[int]:
@@ -75,7 +83,6 @@ def outdated(table: Metadata) -> list[int]:
 def unset(table: Metadata) -> dict[str, str]:
     """What a table's properties do not say of older metadata files."""
     return {name: value for name, value in METADATA.items() if table.properties.get(name) != value}
-
 
 
 def _needed(table: Metadata) -> set[int]:

@@ -100,7 +100,8 @@ class Trash:
                 what = f"{table.pipeline}.{table.name}: what snapshot {snapshot.id} names: {type(error).__name__}: {error}"
                 raise FirnlineError("LOG_UNREADABLE", what) from error
             own = (snapshot.manifest_list, snapshot.summary.get(SIDECAR, ""))
-            found.update(map(file_key, (*own, *(each.path for each in (*manifests, *files)))))
+            below = (*(each.path for each in manifests), *(each.path for each in files))
+            found.update(map(file_key, (*own, *below)))
         return found
 
     def contents(self, table: Metadata, record: Record, named: set[str]) -> list[Piece]:
