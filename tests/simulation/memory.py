@@ -36,7 +36,9 @@ class MemoryTables:
         self._numbers = itertools.count(1)
         self.files: dict[str, bytes] = {}
         self.rows: dict[int, tuple[Weighted, ...]] = {}
-        """What each snapshot added. Of a staged one it is a file, named by its number."""
+        """What each snapshot added."""
+        self.stored: set[int] = set()
+        """The staged ones: each is one file, named by its number, until that is removed."""
         self.named: dict[str, tuple[int, ...]] = {}
         """The files that each manifest list names; each has a manifest of its own."""
 
@@ -123,6 +125,7 @@ class MemoryTables:
     def _staged(self, present: Metadata, rows: Sequence[Weighted], summary: Mapping[str, str]) -> None:
         number = next(self._numbers)
         self.rows[number] = tuple(rows)
+        self.stored.add(number)
         self._add(present, number, dict(summary), [*self._named(present), number])
         self._put(self._tables[present.pipeline, present.name])
         self._step("staged")
@@ -151,6 +154,7 @@ class MemoryTables:
     def remove(self, path: str) -> int:
         self._step("remove")
         if path.isdigit():
+            self.stored.discard(int(path))
             return len(self.rows.pop(int(path), ()))
         self.named.pop(path, None)
         return len(self.files.pop(path, b""))

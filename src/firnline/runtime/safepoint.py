@@ -19,3 +19,8 @@ def safe_point(project: Project, graph: Graph) -> SafePoint:
     """The present safe point."""
     frontier = project.control(graph.name).frontier()
     return SafePoint(graph.schedule.start if frontier is None else frontier.upper)
+
+
+def let_go(project: Project, graph: Graph) -> int:
+    """The point up to which epochs are let go of."""
+    return safe_point(project, graph).at

@@ -127,6 +127,10 @@ class Trash:
         """Whether a record is old enough."""
         return world().now() - record.at >= grace
 
+    def is_waiting(self, table: Metadata, record: Record) -> bool:
+        """Whether a record says what was not done, or not yet: some of its snapshots are still there."""
+        return any(each.snapshot in table.snapshots for each in record.dropped)
+
     def remove(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
         """Remove files, each as it is asked for, with the bytes that went."""
         for piece in pieces:
@@ -135,8 +139,8 @@ class Trash:
             yield Piece(piece.path, size)
 
     def close(self, table: Metadata, record: Record) -> None:
-        """Forget a record whose files are gone, unless what it says was not done: it may still be."""
-        if not any(each.snapshot in table.snapshots for each in record.dropped):
+        """Forget a record whose files are gone."""
+        if not self.is_waiting(table, record):
             self.tables.remove(record.path)
             world().reach("trash.closed")
 
