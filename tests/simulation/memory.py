@@ -78,10 +78,8 @@ class MemoryTables:
         number = next(self._numbers)
         self.rows[number] = tuple(row for each in staged for row in self.rows[each])
         back = tuple(int(file.path) for file in change.back)
-        before = self._named(present)
-        if not change.out <= set(map(str, before)):
-            raise ConflictError("somebody else exchanged them")
-        self._add(present, number, dict(summary), [each for each in before if str(each) not in change.out] + [*staged, *back])
+        staying = [each for each in self._named(present) if str(each) not in change.out]
+        self._add(present, number, dict(summary), [*staying, *staged, *back])
         kept = self._without(self._tables[present.pipeline, present.name], (*staged, *change.undone))
         self._put(replace(kept, current=number))
         self._step("committed")

@@ -127,6 +127,10 @@ class MemoryLedger:
         self.entries |= {(each.collection, each.generation, each.lower): each for each in publications}
         self._step("recorded")
 
+    def publications(self, pipeline: str, collection: str) -> list[Publication]:
+        self._step("ask ledger")
+        return [entry for key, entry in self.entries.items() if key[0] == collection]
+
     def known(self, pipeline: str, collections: Iterable[str]) -> set[tuple[str, int, int]]:
         self._step("ask ledger")
         return {key for key in self.entries if key[0] in set(collections)}

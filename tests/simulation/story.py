@@ -6,13 +6,14 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from firnline.errors import FirnlineError
 from firnline.model.epoch import Epoch
 from firnline.plan.frontier import Frontier
 from firnline.runtime.advance import advance_by, complete
 from firnline.runtime.flusher import flush
-from firnline.runtime.maintain import maintain
+from firnline.runtime.maintain import tidied
 from firnline.tables.determinants import FOLDER
 from firnline.tables.layers import LOWER, is_repair, newest_exchange
 from firnline.tables.log import ATTEMPT
@@ -136,9 +137,15 @@ class Story:
         for _ in range(3):
             self.scheduler.sleep(1)
             try:
-                maintain(self.project, GRAPH.name)
+                self._tidy()
             except (OSError, FirnlineError):
                 continue
+
+    def _tidy(self) -> None:
+        """Maintenance without a grace time, so that whatever goes wrong does."""
+        for done in tidied(self.project, GRAPH, timedelta()):
+            if done.error is not None:
+                raise done.error
 
     def _repair(self, name: str) -> None:
         """Make the rows of one epoch again and exchange its file for the new one, while epochs go on."""
@@ -218,7 +225,7 @@ class Story:
         assert not self.project.stash.batch()
         left = set(self._left_behind()) & self.engine.succeeded
         assert not left, f"attempts that ended well left what they had staged: {left}"
-        maintain(self.project, GRAPH.name)
+        self._tidy()
         assert not list(self._left_behind()), "maintenance left staging that nobody can publish"
 
     def _left_behind(self) -> Iterator[str]:
