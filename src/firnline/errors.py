@@ -53,7 +53,7 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "BEFORE_START": Code("Choose an epoch at or after the pipeline's start."),
         "AFTER_END": Code("Choose an epoch before the pipeline's end."),
         "EPOCH_NOT_COMPLETE": Code("Ask for an epoch below the frontier; 'firnline status' shows it."),
-        "EPOCH_COMPACTED": Code("Ask for an epoch at or after 'since'; older ones were consolidated."),
+        "EPOCH_COMPACTED": Code("Ask for that epoch or a later one: older ones are merged once nothing holds them."),
         # running a source or stage
         "STAGE_FAILED": Code("Correct the function at the line shown, then run the epoch again."),
         "BAD_SUITE": Code("Correct the suite's file in include/expectations; docs/guides/quality.md shows how one looks."),
@@ -100,6 +100,7 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         ),
         "LOG_UNREADABLE": Code("Check that the warehouse can be reached; 'firnline repair' makes a missing file again."),
         "REPLAY_DIFFERS": Code("Put the code, or what it reads from outside, back to what it was then; or bring the files back."),
+        "MERGE_DIFFERS": Code("Run 'firnline verify --deep' to see which rows are not what they were, then 'firnline repair'."),
         "NEEDS_REWIND": Code(
             "Bring the lost files back from a copy of the warehouse, or choose on_loss='gap'; nothing is mixed until then."
         ),

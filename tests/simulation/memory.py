@@ -89,6 +89,9 @@ class MemoryTables:
         epochs = [epoch for _, epoch, _ in self.rows.get(snapshot, ())]
         return (StoredFile(str(snapshot), 0, len(epochs), len(epochs), min(epochs), max(epochs)),) if epochs else ()
 
+    def held(self, table: Metadata) -> tuple[StoredFile, ...]:
+        return tuple(file for number in self._named(table) for file in self.data_files(table, number))
+
     def drop(self, table: Metadata, snapshots: Sequence[int], properties: Mapping[str, str] = MappingProxyType({})) -> None:
         self._step("drop")
         present = self._unmoved(table)

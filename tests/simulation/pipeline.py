@@ -124,7 +124,12 @@ class MemoryLedger:
 
     def record(self, publications: Sequence[Publication], inputs: object, parts: object) -> None:
         self._step("record")
-        self.entries |= {(each.collection, each.generation, each.lower): each for each in publications}
+        for each in publications:
+            key = (each.collection, each.generation)
+            inside = [lower for *of, lower in self.entries if tuple(of) == key and each.lower <= lower < each.upper]
+            for lower in inside:
+                del self.entries[(*key, lower)]
+            self.entries[(*key, each.lower)] = each
         self._step("recorded")
 
     def publications(self, pipeline: str, collection: str) -> list[Publication]:
