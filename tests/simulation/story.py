@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from firnline.errors import FirnlineError
 from firnline.model.digest import Digest
@@ -15,10 +16,10 @@ from firnline.model.hold import Hold
 from firnline.plan.frontier import Frontier
 from firnline.runtime.advance import advance_by, complete
 from firnline.runtime.flusher import flush
-from firnline.runtime.maintain import maintain
+from firnline.runtime.maintain import tidied
 from firnline.runtime.safepoint import hold, let_go
 from firnline.tables.determinants import FOLDER
-from firnline.tables.layers import KIND, LOWER, MERGE, is_merge, is_repair, newest_exchange, subsumed
+from firnline.tables.layers import KIND, LOWER, MERGE, is_merge, is_repair, newest_exchange
 from firnline.tables.log import ATTEMPT, Entry, Log, entries_of, head_of
 from firnline.tables.metadata import SIDECAR, Metadata
 from firnline.tables.port import Exchange
@@ -146,7 +147,7 @@ class Story:
         for _ in range(3):
             self.scheduler.sleep(1)
             try:
-                maintain(self.project, GRAPH.name)
+                self._tidy()
             except (OSError, FirnlineError):
                 continue
 
@@ -177,6 +178,12 @@ class Story:
                 self.let_gone.append(agreement.kept_since(0))
             except (OSError, FirnlineError):
                 continue
+
+    def _tidy(self, grace: timedelta = timedelta(days=1)) -> None:
+        """Maintenance; here snapshots are of old, so that they go at once, and files stay for who is in the middle of reading."""
+        for done in tidied(self.project, GRAPH, grace):
+            if done.error is not None:
+                raise done.error
 
     def _repair(self, name: str) -> None:
         """Make the rows of one epoch again and exchange its file for the new one, while epochs go on."""
@@ -292,25 +299,17 @@ class Story:
         assert frontier.upper == EPOCHS
         while flush(self.project):
             pass
-        logs = [self.project.log(GRAPH.name, collection.name) for collection in GRAPH.collections]
-        held = {((log.collection, 0, entry.lower), entry.attempt) for log in logs for entry in log.entries()}
-        held |= set(self._subsumed())
-        entered = {key: entry.attempt for key, entry in self.project.ledger.entries.items()}  # type: ignore[attr-defined]
-        assert entered.items() <= held, "the ledger has something that no log holds"
         assert not self.project.stash.batch()
         left = set(self._left_behind()) & self.engine.succeeded
         assert not left, f"attempts that ended well left what they had staged: {left}"
-        maintain(self.project, GRAPH.name)
+        self._tidy()
         assert not list(self._left_behind()), "maintenance left staging that nobody can publish"
-
-    def _subsumed(self) -> Iterator[tuple[tuple[str, int, int], str]]:
-        """The publishes and merges that newer merges stand for."""
-        for collection in GRAPH.collections:
-            table = self.project.log(GRAPH.name, collection.name).load()
-            assert table is not None
-            for snapshot in table.main_line():
-                if snapshot.id in subsumed(table) and not is_repair(snapshot):
-                    yield (collection.name, 0, int(snapshot.summary[LOWER])), snapshot.summary[ATTEMPT]
+        logs = [self.project.log(GRAPH.name, collection.name) for collection in GRAPH.collections]
+        held = {((log.collection, 0, entry.lower), entry.attempt) for log in logs for entry in log.entries()}
+        entered = {key: entry.attempt for key, entry in self.project.ledger.entries.items()}  # type: ignore[attr-defined]
+        assert entered.items() <= held, "the ledger has something that no log holds"
+        self._tidy(timedelta())
+        self._check()
 
     def _left_behind(self) -> Iterator[str]:
         for collection in GRAPH.collections:
