@@ -35,6 +35,7 @@ class MemoryTables:
         self._tables: dict[tuple[str, str], Metadata] = {}
         self._numbers = itertools.count(1)
         self.files: dict[str, bytes] = {}
+        self.once: dict[str, bytes] = {}  # what was ever written once, though it may be removed
         self.rows: dict[int, tuple[Weighted, ...]] = {}
         """What each snapshot added."""
         self.stored: set[int] = set()
@@ -78,7 +79,10 @@ class MemoryTables:
         number = next(self._numbers)
         self.rows[number] = tuple(row for each in staged for row in self.rows[each])
         back = tuple(int(file.path) for file in change.back)
-        staying = [each for each in self._named(present) if str(each) not in change.out]
+        named = self._named(present)
+        if not change.out <= set(map(str, named)):
+            raise ConflictError("somebody else has exchanged some of the data files already")
+        staying = [each for each in named if str(each) not in change.out]
         self._add(present, number, dict(summary), [*staying, *staged, *back])
         kept = self._without(self._tables[present.pipeline, present.name], (*staged, *change.undone))
         self._put(replace(kept, current=number))
@@ -148,7 +152,7 @@ class MemoryTables:
 
     def write_once(self, path: str, content: bytes) -> bytes:
         self._step("write once")
-        stands = self.files.setdefault(path, content)
+        stands = self.once[path] = self.files.setdefault(path, content)
         self._step("written")
         return stands
 

@@ -19,7 +19,7 @@ from firnline.runtime.flusher import flush
 from firnline.runtime.maintain import tidied
 from firnline.runtime.safepoint import hold, let_go
 from firnline.tables.determinants import FOLDER
-from firnline.tables.layers import KIND, LOWER, MERGE, is_merge, is_repair, newest_exchange
+from firnline.tables.layers import KIND, LOWER, MERGE, is_merge, newest_exchange
 from firnline.tables.log import ATTEMPT, Entry, Log, entries_of, head_of
 from firnline.tables.metadata import SIDECAR, Metadata
 from firnline.tables.port import Exchange
@@ -192,10 +192,11 @@ class Story:
             self.scheduler.sleep(1)
             try:
                 table = log.load()
-                files = [] if table is None else self._files(table)
+                files = [] if table is None else log.held(table)
                 if table is None or not files:
                     continue
-                path, epoch = self.scheduler.chance.choice(files[:2])
+                file = self.scheduler.chance.choice(files[:2])
+                path, epoch = file.path, file.first
                 attempt, since = self.scheduler.new_id(), newest_exchange(table)
                 rows = self.tables.rows[int(path)]
                 self.tables.stage_by_spark(GRAPH.name, name, rows, {ATTEMPT: attempt, LOWER: str(epoch)})
@@ -206,15 +207,15 @@ class Story:
                 continue
 
     def _merge(self, name: str) -> None:
-        """Merge some neighbouring layers below the frontier, while epochs and repairs go on."""
+        """Merge some neighbouring layers that are let go of, while epochs and repairs go on."""
         log = self.project.log(GRAPH.name, name)
         for _ in range(8):
             self.scheduler.sleep(1)
             try:
-                frontier, table = self.project.control(GRAPH.name).frontier(), log.load()
-                if frontier is None or table is None:
+                upto, table = let_go(self.project, GRAPH), log.load()
+                if table is None:
                     continue
-                entries = [entry for entry in entries_of(table) if entry.description.upper <= frontier.upper]
+                entries = [entry for entry in entries_of(table) if entry.description.upper <= upto]
                 if len(entries) < 2:
                     continue
                 first = self.scheduler.chance.randrange(len(entries) - 1)
@@ -243,27 +244,12 @@ class Story:
         note = Sidecar(log.collection, lower, upper, attempt, made_by, {}, found, 0.0, merged=attempts, out=tuple(sorted(paths)))
         return None if since is None else since.id, note, Exchange(paths, (staged,))
 
-    def _files(self, table: Metadata) -> list[tuple[str, int]]:
-        """The files that the head names, each with its epoch."""
-        found: dict[str, int] = {}
-        for snapshot in reversed(list(table.main_line())):
-            content = self.tables.files[snapshot.summary[SIDECAR]]
-            if is_repair(snapshot):
-                note = Repair.of_json(content)
-                found = {path: epoch for path, epoch in found.items() if path not in note.out}
-                found |= {file.path: file.first for file in note.files}
-            else:
-                sidecar = Sidecar.of_json(content)
-                found = {path: epoch for path, epoch in found.items() if path not in sidecar.out}
-                found |= {file.path: file.first for file in sidecar.files or ()}
-        return sorted(found.items())
-
     def _expected(self, name: str, upper: int) -> State:
         """From what was logged of the outside: what nobody logged, nobody may have used."""
         folder = f"{self.tables.warehouse}/{GRAPH.name}/{FOLDER}"
         logged = {
             (collection, int(lower)): json.loads(content)["value"]
-            for path, content in self.tables.files.items()
+            for path, content in self.tables.once.items()
             if path.startswith(folder)
             for collection, lower, _ in [path.removeprefix(f"{folder}/").split("/")]
         }

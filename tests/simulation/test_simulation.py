@@ -15,11 +15,7 @@ from firnline.plan.safepoint import Label
 from firnline.tables import control
 from firnline.tables.control import Control
 from firnline.tables.determinants import Determinants
-from firnline.tables.layers import newest_exchange
-from firnline.tables.log import Log
 from firnline.tables.metadata import Metadata
-from firnline.tables.port import Exchange
-from firnline.tables.sidecar import Repair
 from tests.simulation.__main__ import failure
 from tests.simulation.memory import MemoryTables
 from tests.simulation.story import Story
@@ -58,14 +54,7 @@ def look_again(self: Determinants, name: str, value: object) -> object:
     return value
 
 
-EXCHANGE = Log.exchange
 LET_GO = Control.let_go
-
-
-def repair_anyway(self: Log, generation: int, since: int | None, repair: Repair, change: Exchange) -> Verdict:
-    table = self.load()
-    newest = None if table is None else newest_exchange(table)
-    return EXCHANGE(self, generation, None if newest is None else newest.id, repair, change)
 
 
 def place_anyway(agreement: Agreement, hold: Hold, floor: int, label: Label) -> None:
@@ -84,7 +73,6 @@ def let_go_anyway(self: Control, choose: Callable[[Agreement], int]) -> int:
         (MemoryTables, "_unmoved", commit_anyway),
         (Control, "frontier", show_everything),
         (Determinants, "log", look_again),
-        (Log, "exchange", repair_anyway),
         (control, "check_placed", place_anyway),
         (Control, "let_go", let_go_anyway),
     ],
