@@ -33,6 +33,8 @@ class Settings(BaseSettings):
     """Folders that sources may read files from."""
     quarantine_fraction: float = Field(0.01, ge=0, le=1)
     """An epoch fails when more than this fraction of a source's records is malformed."""
+    replicas: tuple[str, ...] = ()
+    """The URLs of places that batches of pipelines without ``replicas`` of their own are copied to."""
     spark_master: str = "local[*]"
     spark_memory: str = "2g"
     spark_java_options: str = ""

@@ -246,6 +246,13 @@ class Catalog:
                     raise content
             return there
 
+    def listed(self, folder: str) -> set[str]:
+        """The names of the small files in a folder; none if it is not there."""
+        filesystem, inner = fsspec.url_to_fs(folder)
+        filesystem.invalidate_cache()
+        with answering(self.warehouse):
+            return {path.rsplit("/", 1)[-1] for path in filesystem.find(inner, maxdepth=1)}
+
     def iceberg(self, pipeline: str, name: str) -> Table:
         """A table as PyIceberg knows it."""
         with reachable(), answering(self.warehouse):

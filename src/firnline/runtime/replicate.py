@@ -1,0 +1,365 @@
+"""``firnline replicate``: what is published is copied to other places, beside the epochs and never on their path.
+
+Each batch is looked at as ``verify`` does, copied file by file, read back, compared by SHA-256, and then recorded. Whoever dies
+in between leaves files that the next one writes again; of two at once both write the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from firnline.errors import FirnlineError
+from firnline.model.description import Description
+from firnline.model.graph import Graph
+from firnline.model.replica import Kept, Record
+from firnline.plan.repairing import owner
+from firnline.plan.replication import Batch, Copying, plan, recovery_time, upto
+from firnline.plan.verification import File, Holding, Revision
+from firnline.runtime.project import Project
+from firnline.runtime.replicas import METADATA, Replicas, total
+from firnline.runtime.status import due
+from firnline.runtime.verify import taken
+from firnline.tables.control import TABLE as CONTROL
+from firnline.world import world
+
+if TYPE_CHECKING:
+    from firnline.tables.metadata import Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A batch that is at a place now, or would be."""
+
+    collection: str
+    lower: str
+    """Its first epoch."""
+    upper: str
+    """Where its epochs end."""
+    place: str
+    files: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A place that does not answer, or a batch that is damaged."""
+
+    subject: str
+    """The place's URL, or the collection."""
+    error: FirnlineError
+
+
+@dataclass(frozen=True, slots=True)
+class Replicated:
+    """What was copied, and what is left."""
+
+    pipeline: str
+    copied: tuple[Copied, ...]
+    failed: tuple[Failed, ...]
+    waiting: int
+    """Batches that are not on enough places."""
+    queued: int
+    """Epochs that are due and not complete, which copies give way to."""
+    recovery_time: float
+    """The seconds that computing what waits took."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What keeps a collection from being safe further than a point."""
+
+    collection: str
+    point: int
+    since: str
+    """When the batch that waits was published, or the place that it waits for was last missed."""
+    why: str
+
+
+def replicate(project: Project, graph: Graph, copying: Callable[[Copied], None] = lambda _: None) -> Replicated:
+    """Copy what is due to be copied, oldest first; what cannot be copied keeps nothing else from it."""
+    work = _Replicating(project, graph, Replicas(project, graph), copying)
+    work.go()
+    left = work.batches()
+    waiting = sum(1 for batch in left if batch.lacks)
+    failed = [*(Failed(url, error) for url, error in work.replicas.out.items()), *work.failed.values()]
+    return Replicated(graph.name, tuple(work.copied), tuple(failed), waiting, work.queued, recovery_time(left))
+
+
+def planned(project: Project, graph: Graph) -> Replicated:
+    """What ``replicate`` would do now; nothing is written."""
+    found = list(batches(project, graph, Replicas(project, graph)))
+    queued = queue(project, graph)
+    chosen = plan(found, graph.replicas, queued, graph.recovery_time)
+    copies = tuple(told(graph, each) for each in chosen.copies)
+    return Replicated(graph.name, copies, (), sum(1 for batch in found if batch.lacks), queued, recovery_time(found))
+
+
+def replicated_upto(project: Project, graph: Graph) -> dict[str, int]:
+    """How far each collection's entries, from its beginning, are as safe as they have to be.
+
+    What is kept in the warehouse only is so when it is published; what is cheap to compute again when its inputs are.
+    """
+    unsafe = defaultdict[str, list[Batch]](list)
+    for batch in batches(project, graph, Replicas(project, graph)):
+        unsafe[batch.collection.partition("__")[0]].append(batch)
+    found: dict[str, int] = {}
+    for each in graph.collections:
+        head = project.log(graph.name, each.name).head()
+        start = graph.schedule.start
+        since, upper = (head.description.since, head.description.upper) if head else (start, start)
+        point = upto(unsafe[each.name], since, upper)
+        if each.level == "memory":
+            point = min([point, *(found[name] for name in each.inputs)])
+        found[each.name] = point
+    return found
+
+
+def waiting(project: Project, graph: Graph) -> tuple[Waiting, ...]:
+    """What keeps collections from being safe up to their ends, for whoever asks why the safe point does not move."""
+    outages = Replicas(project, graph).outages()
+    found = []
+    for name, point in replicated_upto(project, graph).items():
+        collection, log = graph.collection(name), project.log(graph.name, name)
+        head = log.head()
+        if collection.level != "remote" or head is None or point >= head.description.upper:
+            continue
+        out = [f"{url}, which is unreachable since {since}" for url, since in outages.items()]
+        for_places = " and ".join(out) or "being copied; 'firnline replicate' does it"
+        published = min((each.published_at for each in log.entries(point)), default=world().now())
+        since = min(outages.values(), default=published.isoformat(timespec="seconds"))
+        found.append(Waiting(name, point, since, f"{graph.name}.{name} waits for {for_places}"))
+    return tuple(found)
+
+
+def queue(project: Project, graph: Graph) -> int:
+    """How many epochs are due and not complete."""
+    frontier = project.control(graph.name).frontier()
+    complete = graph.schedule.start if frontier is None else frontier.upper
+    return max(0, graph.schedule.count(complete, max(complete, due(project, graph))))
+
+
+def batches(project: Project, graph: Graph, replicas: Replicas) -> Iterator[Batch]:
+    """The present batches of all logs that are copied, and where they are by the logs' own records; no place is asked."""
+    for name in copied_logs(project, graph):
+        yield from _batches_of(project, graph, replicas, name)
+
+
+def _batches_of(project: Project, graph: Graph, replicas: Replicas, name: str) -> Iterator[Batch]:
+    made_by = owner(graph, name)
+    assert made_by is not None, "what nobody makes is not copied"
+    assert made_by.durability is not None, "a checked graph says"
+    log = project.log(graph.name, name)
+    table = log.load()
+    if table is None or table.head is None:
+        return
+    held = {url: replicas.recorded(name, url) for url in graph.replicas}
+    wanted, position = made_by.durability - 1, graph.collections.index(made_by)
+    repairs = list(_repairs(project, table))
+    for repair in repairs:
+        at = frozenset(url for url in graph.replicas if repair.attempt in held[url])
+        where = (repair.attempt, repair.generation, repair.lower, repair.upper)
+        yield Batch(name, *where, 0.0, wanted, at, position=position, is_repair=True)
+    newness = {snapshot.id: number for number, snapshot in enumerate(table.main_line())}
+    for entry in log.entries():
+        later = [each for each in repairs if each.newness < newness.get(entry.snapshot, -1)]
+        touching = [each for each in later if each.lower < entry.description.upper and entry.lower < each.upper]
+        outdated = {url for url in graph.replicas if any(each.attempt not in held[url] for each in touching)}
+        at = frozenset(url for url in graph.replicas if entry.attempt in held[url])
+        where = (entry.attempt, entry.description.generation, entry.lower, entry.description.upper)
+        yield Batch(name, *where, entry.seconds, wanted, at, at & outdated, position)
+
+
+def copied_logs(project: Project, graph: Graph) -> list[str]:
+    """The logs of a pipeline whose batches are copied: those of remote collections, and what comes with these."""
+    found = []
+    for name in project.catalog.names(graph.name) - {CONTROL}:
+        made_by = owner(graph, name)
+        if made_by is not None and made_by.level == "remote":
+            found.append(name)
+    return sorted(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Repair:
+    """A repair on the main line, and the epochs whose files it brought."""
+
+    attempt: str
+    generation: int
+    lower: int
+    upper: int
+    newness: int
+
+
+def _repairs(project: Project, table: Metadata) -> Iterator[_Repair]:
+    from firnline.tables.log import ATTEMPT, SIDECAR, head_of, is_repair
+    from firnline.tables.sidecar import Repair
+
+    description = head_of(table).description
+    for newness, snapshot in enumerate(table.main_line()):
+        if not is_repair(snapshot) or Description.of_properties(snapshot.summary).generation != description.generation:
+            continue
+        lower, upper = description.since, description.upper
+        try:
+            files = Repair.of_json(project.catalog.read(snapshot.summary[SIDECAR])).files
+            lower, upper = (
+                min((each.first for each in files), default=upper),
+                max((each.last + 1 for each in files), default=upper),
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            pass  # without its note it may be about anything
+        yield _Repair(snapshot.summary[ATTEMPT], description.generation, lower, upper, newness)
+
+
+def told(graph: Graph, copying: Copying, files: Collection[Kept] = (), seconds: float = 0.0) -> Copied:
+    """A copy in words that people use."""
+    batch, label = copying.batch, graph.schedule.label
+    where = (batch.collection, label(batch.lower), label(batch.upper), copying.place)
+    return Copied(*where, len(files), total(files), seconds)
+
+
+@dataclass
+class _Replicating:
+    """One run."""
+
+    project: Project
+    graph: Graph
+    replicas: Replicas
+    copying: Callable[[Copied], None]
+    copied: list[Copied] = field(default_factory=list)
+    failed: dict[str, Failed] = field(default_factory=dict)
+    """Logs of which something could not be copied."""
+    queued: int = 0
+
+    def go(self) -> None:
+        places = self.replicas.answering(is_writing=True)
+        self.queued = queue(self.project, self.graph)
+        chosen = plan(self.batches(), places, self.queued, self.graph.recovery_time)
+        for name, several in groupby(sorted(chosen.copies, key=_by_log), key=lambda each: each.batch.collection):
+            self._copy(name, list(several))
+        if not self.queued or chosen.copies:
+            for name in (*copied_logs(self.project, self.graph), CONTROL):
+                try:
+                    self._copy_metadata(name)
+                except FirnlineError as error:
+                    self._fail(name, error)
+
+    def batches(self) -> list[Batch]:
+        """All batches of logs that can be read."""
+        found: list[Batch] = []
+        for name in copied_logs(self.project, self.graph):
+            try:
+                found += _batches_of(self.project, self.graph, self.replicas, name)
+            except FirnlineError as error:
+                self._fail(name, error)
+        return found
+
+    def _fail(self, name: str, error: FirnlineError) -> None:
+        if error.code != "LOG_UNREADABLE":
+            raise error
+        self.failed[name] = Failed(f"{self.graph.name}.{name}", error)
+
+    def _copy(self, name: str, copies: list[Copying]) -> None:
+        """Copy batches of one log, which is looked at once."""
+        log = taken(self.project, self.graph.name, name)
+        revisions = {_attempt(each): each for each in log.published()}
+        for each in sorted(copies, key=lambda each: each.batch.lower):
+            if each.place in self.replicas.out or each.batch.attempt not in revisions:
+                continue  # or else it was merged or rewound since
+            try:
+                files = files_of(log, revisions[each.batch.attempt])
+            except FirnlineError as error:
+                self._fail(name, error)
+                continue
+            self._copy_batch(each, files)
+
+    def _copy_batch(self, copying: Copying, files: list[str]) -> None:
+        batch, place = copying.batch, self.replicas.places[copying.place]
+        began = time.monotonic()
+        try:
+            there = self._there(copying) if batch.is_repair else {}
+            kept = [there.get(path) or place.put(self._warehouse, path) for path in map(self._below, files)]
+            world().reach("replicate.copied")
+            upper = batch.lower if batch.is_repair else batch.upper
+            at = world().now().isoformat(timespec="seconds")
+            where = (copying.place, batch.collection, batch.attempt, batch.generation, batch.lower, upper, at)
+            self.replicas.keep(batch.collection, Record(*where, tuple(kept)))
+            world().reach("replicate.recorded")
+        except FileNotFoundError as error:
+            what = f"{self.graph.name}.{batch.collection}: {error}: it was replaced, or lost, while it was copied"
+            self._fail(batch.collection, FirnlineError("LOG_UNREADABLE", what))
+        except FirnlineError as error:
+            if error.code != "REPLICA_UNAVAILABLE":
+                raise
+            self.replicas.failed(copying.place, error)
+        else:
+            self.copied.append(told(self.graph, copying, kept, time.monotonic() - began))
+            self.copying(self.copied[-1])
+
+    def _there(self, copying: Copying) -> dict[str, Kept]:
+        """What other batches brought there: a repair names again what it leaves as it is."""
+        records = self.replicas.records(copying.batch.collection, copying.place)
+        return {file.path: file for record in records.values() if record.attempt != METADATA for file in record.files}
+
+    def _copy_metadata(self, name: str) -> None:
+        """Let every place have the newest metadata file of a table, and only that one."""
+        table = self.project.catalog.table(self.graph.name, name)
+        if table is None or table.head is None:
+            return
+        wanted = [table.version, *([table.head.manifest_list] if name == CONTROL else [])]
+        paths = [self._below(path) for path in wanted]
+        for url, place in self.replicas.places.items():
+            if url in self.replicas.out:
+                continue
+            try:
+                before = self.replicas.record(name, url, METADATA)
+                old = {file.path for file in before.files} if before is not None else set()
+                if old == set(paths):
+                    continue
+                kept = tuple(place.put(self._warehouse, path) for path in paths)
+                at = world().now().isoformat(timespec="seconds")
+                self.replicas.keep(name, Record(url, name, METADATA, 0, 0, 0, at, kept), is_once=False)
+                for path in old.difference(paths):
+                    place.remove(path)
+            except FirnlineError as error:
+                self.replicas.failed(url, error)
+
+    @property
+    def _warehouse(self) -> str:
+        return self.project.catalog.warehouse
+
+    def _below(self, path: str) -> str:
+        from firnline.replicas.place import below
+
+        return below(self._warehouse, path)
+
+
+def _by_log(copying: Copying) -> tuple[int, str]:
+    return copying.batch.position, copying.batch.collection
+
+
+def _attempt(revision: Revision) -> str:
+    if revision.summary is not None:
+        return revision.summary.attempt
+    return revision.sidecar.path.rsplit("/", 1)[-1].removesuffix(".json") if revision.sidecar is not None else ""
+
+
+def files_of(log: Holding, revision: Revision) -> list[str]:
+    """The present files of a batch, all of them sound; a list that nobody reads through is not among them."""
+    manifests = revision.manifests or ()
+    read_through = {each.snapshot for each in log.unsuperseded()}
+    several: list[File] = [revision.manifest_list] if revision.snapshot in read_through else []
+    several += [*(each.file for each in manifests), *([revision.sidecar] if revision.sidecar is not None else [])]
+    data = [data for manifest in manifests for data in manifest.data]
+    several += [each.file for each in data]
+    bad = [each.path for each in several if not each.is_sound()]
+    bad += [each.file.path for each in data if each.found not in (None, each.rows)]
+    if bad or revision.manifests is None:
+        what = f"{log.pipeline}.{log.collection}: {(bad or [revision.manifest_list.path])[0]} is damaged, and is not copied"
+        raise FirnlineError("LOG_UNREADABLE", what)
+    return [each.path for each in several]
