@@ -1,4 +1,7 @@
-"""Airflow says when; the log says what is already done. A DAG file needs ``pipeline_dag``, ``repair_dag`` or ``replicate_dag``."""
+"""Airflow says when; the log says what is already done.
+
+A DAG file needs ``pipeline_dag``, ``repair_dag`` or ``replicate_dag`` and nothing else.
+"""
 
 from __future__ import annotations
 

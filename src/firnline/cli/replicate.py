@@ -60,7 +60,13 @@ def _document(found: Replicated) -> dict[str, Any]:
 
 def _print(found: Replicated, dry_run: bool) -> None:
     rows = [
-        (f"{found.pipeline}.{each.collection}", each.lower, each.upper, each.place, *(() if dry_run else (each.files, each.bytes)))
+        (
+            f"{found.pipeline}.{each.collection}",
+            each.lower,
+            each.upper,
+            each.place,
+            *(() if dry_run else (each.files, each.bytes)),
+        )
         for each in found.copied
     ]
     if rows:

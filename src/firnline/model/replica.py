@@ -44,7 +44,7 @@ class Record:
     generation: int
     lower: int
     upper: int
-    """The epochs that the batch stands for; none for a repair, which stands for no epoch."""
+    """The epochs that the batch holds rows of."""
     at: str
     """When it was copied."""
     files: tuple[Kept, ...]

@@ -48,6 +48,8 @@ class Replicas:
     def answering(self, *, is_writing: bool) -> list[str]:
         """The places that answer and are ours; of the others it is noted since when they do not."""
         for url in self.graph.replicas:
+            if url in self.out:
+                continue
             try:
                 self._check_ours(url, is_writing)
             except FirnlineError as error:
@@ -129,10 +131,13 @@ class Replicas:
 
     def fetch(self, name: str, copy: Copy, target: str) -> bool:
         """Bring a file back, if its copy is what it was; if not, no record speaks of it any more."""
-        if self.places[copy.place].fetch(copy.file, target):
-            return True
-        _logger.warning("%s: the copy of %s is damaged, and is not used", copy.place, copy.file.path)
-        self.withdraw(name, copy.place, {copy.file.path})
+        try:
+            if self.places[copy.place].fetch(copy.file, target):
+                return True
+            _logger.warning("%s: the copy of %s is damaged, and is not used", copy.place, copy.file.path)
+            self.withdraw(name, copy.place, {copy.file.path})
+        except FirnlineError as error:
+            self.failed(copy.place, error)
         return False
 
     def renew(self, url: str) -> None:

@@ -137,6 +137,50 @@ def waiting(project: Project, graph: Graph) -> tuple[Waiting, ...]:
     return tuple(found)
 
 
+def forget(project: Project, graph: Graph, paths: Collection[str]) -> set[str]:
+    """Remove the copies of files that the warehouse has let go of for good.
+
+    A copy goes once its place holds all batches that now stand for the epochs of the one it belongs to.
+
+    Args:
+        project: The project.
+        graph: The pipeline.
+        paths: The files' paths, as the logs named them.
+
+    Returns:
+        The paths of which no copy is left; ask again for the others, when their places answer and are up to date.
+    """
+    from firnline.replicas.place import below
+
+    asked = {below(project.catalog.warehouse, path): path for path in paths}
+    replicas = Replicas(project, graph)
+    answering = replicas.answering(is_writing=False)
+    kept: set[str] = set()
+    for name in copied_logs(project, graph) if graph.replicas else ():
+        present = list(_batches_of(project, graph, replicas, name))
+        for url in graph.replicas:
+            for record in replicas.records(name, url).values():
+                ours = {file.path for file in record.files} & asked.keys()
+                stand_ins = [each for each in present if each.lower < record.upper and record.lower < each.upper]
+                if not ours:
+                    continue
+                if url not in answering or any(url not in each.held for each in stand_ins):
+                    kept |= ours
+                else:
+                    _forget(replicas, name, record, ours)
+    return {path for inner, path in asked.items() if inner not in kept}
+
+
+def _forget(replicas: Replicas, name: str, record: Record, paths: set[str]) -> None:
+    left = record.without(paths)
+    if left.files:
+        replicas.keep(name, left, is_once=False)
+    else:
+        replicas.drop(name, record)
+    for path in paths:
+        replicas.places[record.place].remove(path)
+
+
 def queue(project: Project, graph: Graph) -> int:
     """How many epochs are due and not complete."""
     frontier = project.control(graph.name).frontier()
@@ -238,7 +282,7 @@ class _Replicating:
 
     def go(self) -> None:
         places = self.replicas.answering(is_writing=True)
-        self.queued = queue(self.project, self.graph)
+        self.queued = self._queue()
         chosen = plan(self.batches(), places, self.queued, self.graph.recovery_time)
         for name, several in groupby(sorted(chosen.copies, key=_by_log), key=lambda each: each.batch.collection):
             self._copy(name, list(several))
@@ -248,6 +292,14 @@ class _Replicating:
                     self._copy_metadata(name)
                 except FirnlineError as error:
                     self._fail(name, error)
+
+    def _queue(self) -> int:
+        try:
+            return queue(self.project, self.graph)
+        except FirnlineError as error:
+            if error.code != "LOG_UNREADABLE":
+                raise
+            return 0  # no epoch gets anywhere before that is repaired
 
     def batches(self) -> list[Batch]:
         """All batches of logs that can be read."""
@@ -285,9 +337,8 @@ class _Replicating:
             there = self._there(copying) if batch.is_repair else {}
             kept = [there.get(path) or place.put(self._warehouse, path) for path in map(self._below, files)]
             world().reach("replicate.copied")
-            upper = batch.lower if batch.is_repair else batch.upper
             at = world().now().isoformat(timespec="seconds")
-            where = (copying.place, batch.collection, batch.attempt, batch.generation, batch.lower, upper, at)
+            where = (copying.place, batch.collection, batch.attempt, batch.generation, batch.lower, batch.upper, at)
             self.replicas.keep(batch.collection, Record(*where, tuple(kept)))
             world().reach("replicate.recorded")
         except FileNotFoundError as error:

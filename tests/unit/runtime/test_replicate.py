@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -13,7 +14,11 @@ from firnline.errors import FirnlineError
 from firnline.model.durability import place_id
 from firnline.model.graph import Graph
 from firnline.runtime.project import Project
-from firnline.runtime.replicate import Replicated, planned, replicate, replicated_upto, waiting
+from firnline.runtime.repair import planned as plan_of_repair
+from firnline.runtime.repair import repair
+from firnline.runtime.replicas import Replicas
+from firnline.runtime.replicate import Replicated, forget, planned, replicate, replicated_upto, waiting
+from firnline.runtime.verify_replicas import verify_replicas
 from firnline.world import World, replaced
 from tests.project import firnline
 from tests.verifying import cut, data_file, flip, local, taken
@@ -34,6 +39,10 @@ def project(healthy: Callable[[], Project]) -> Project:
         shutil.rmtree(place, ignore_errors=True)
         place.unlink() if place.is_file() else None
     return found
+
+
+def no_session() -> NoReturn:
+    raise AssertionError("nothing is to be computed")
 
 
 def folders(project: Project) -> tuple[Path, Path]:
@@ -161,7 +170,6 @@ def test_a_damaged_file_is_not_copied_as_if_it_were_good(project: Project) -> No
 
 
 def test_a_log_that_cannot_be_read_keeps_no_other_from_being_copied(project: Project) -> None:
-    local(taken(project, "web", "visits").metadata.path)
     table = project.log("web", "visits").load()
     assert table is not None
     local(table.version).unlink()
@@ -248,10 +256,144 @@ def test_what_need_not_be_copied_is_not_and_is_safe_when_its_inputs_are(
 def test_unknown_protocols_are_told_with_a_code(project: Project) -> None:
     found = run(project, replicas=("nowhere://x/y",))
     assert [each.error.code for each in found.failed] == ["REPLICA_UNAVAILABLE"]
+    replicas = Replicas(project, project.graph("web"))
     with pytest.raises(FirnlineError, match="no replica of 'web'"):
-        from firnline.runtime.replicas import Replicas
-
-        Replicas(project, project.graph("web")).renew("file:///elsewhere")
+        replicas.renew("file:///elsewhere")
 
 
-_ = flip
+def test_a_damaged_copy_is_noticed_not_counted_and_made_again(project: Project) -> None:
+    run(project)
+    b, _ = folders(project)
+    data = data_file(taken(project, "web", "seen"), 1, 1).file.path
+    copy = b / local(data).relative_to(local(project.settings.warehouse))
+    flip(copy)
+    assert verify_replicas(project).problems == (), "its size is right"
+    said = firnline(project.settings.root, "verify", "web", "--replicas", "--deep", "--json", code=1)
+    assert [(each["collection"], each["what"]) for each in said["problems"]] == [("seen", "its content is not what was copied")]
+    assert said["withdrawn"] == 1
+    assert replicated_upto(project, project.graph("web")) == {"visits": 3, "seen": 1}
+    assert [(each.collection, each.lower) for each in run(project).copied] == [("seen", "1")]
+    assert verify_replicas(project, is_deep=True).problems == ()
+    assert copy.read_bytes() == local(data).read_bytes()
+
+
+def test_a_copy_that_is_gone_is_told_and_a_place_that_is_out_loses_nothing(project: Project) -> None:
+    run(project)
+    b, _ = folders(project)
+    (b / local(data_file(taken(project, "web", "seen"), 2, 0).file.path).relative_to(local(project.settings.warehouse))).unlink()
+    (bad,) = verify_replicas(project, "web.seen").problems
+    assert (bad.collection, bad.place, bad.what) == ("seen", url(project, 0), "the copy is not there")
+    away = b.rename(b.with_name("away"))
+    found = verify_replicas(project)
+    assert (list(found.out), found.problems) == ([url(project, 0)], ())
+    away.rename(b)
+    assert replicated_upto(project, project.graph("web")) == {"visits": 3, "seen": 2}
+
+
+def lose(project: Project, what: str) -> list[Path]:
+    """Files of ``seen`` that are not rows."""
+    log, table = taken(project, "web", "seen"), project.log("web", "seen").load()
+    assert table is not None
+    (manifest,) = log.revisions[1].manifests or ()
+    sidecar = log.revisions[0].sidecar
+    assert sidecar is not None
+    several = {
+        "manifest": manifest.file.path,
+        "list": log.revisions[2].manifest_list.path,
+        "sidecar": sidecar.path,
+        "metadata": table.version,
+    }
+    return [local(path) for name, path in several.items() if what in (name, "all")]
+
+
+@pytest.mark.parametrize("how", ["lost", "cut"])
+@pytest.mark.parametrize("what", ["manifest", "list", "sidecar", "metadata", "all"])
+def test_what_is_not_rows_comes_back_to_the_byte_without_spark(project: Project, what: str, how: str) -> None:
+    run(project)
+    files = lose(project, what)
+    before = {path: path.read_bytes() for path in files}
+    snapshot = project.log("web", "seen").head()
+    for path in files:
+        path.unlink() if how == "lost" else cut(path, 60)
+    steps = plan_of_repair(project).steps
+    assert {(each.collection, each.how, each.source) for each in steps} == {
+        ("seen", "restore", f"from replica {url(project, 0)}")
+    }
+    found = repair(project, no_session)
+    assert found.is_whole, found
+    assert {each.step.how for each in found.done} == {"restore"}
+    assert {path: path.read_bytes() for path in files} == before
+    assert project.log("web", "seen").head() == snapshot, "nothing had to be exchanged"
+    assert replicated_upto(project, project.graph("web")) == {"visits": 3, "seen": 3}
+
+
+def test_the_dry_run_says_from_where(project: Project) -> None:
+    run(project)
+    lose(project, "manifest")[0].unlink()
+    said = firnline(project.settings.root, "repair", "--dry-run", "--json")
+    assert [each["source"] for each in said["steps"]] == [f"from replica {url(project, 0)}"]
+
+
+def test_a_damaged_copy_is_not_used_and_what_it_held_is_made_again(project: Project) -> None:
+    run(project)
+    b, _ = folders(project)
+    (manifest,) = lose(project, "manifest")
+    flip(b / manifest.relative_to(local(project.settings.warehouse)))
+    manifest.unlink()
+    found = repair(project, no_session)
+    assert found.is_whole, found
+    assert [each.step.how for each in found.done] == ["rebuild"]
+    assert replicated_upto(project, project.graph("web"))["seen"] == 1, "a repair was made that no place has"
+    assert run(project).failed == ()
+    assert replicated_upto(project, project.graph("web"))["seen"] == 3
+
+
+def test_another_replica_is_used_when_one_is_out_or_lags(project: Project) -> None:
+    graph = levels(project.graph("web"))
+    every = replace(graph, collections=tuple(replace(each, durability=3) for each in graph.collections))
+    replicate(project, every)
+    b, _ = folders(project)
+    shutil.rmtree(b)
+    (manifest,) = lose(project, "manifest")
+    manifest.unlink()
+    (done,) = repair(project, no_session).done
+    assert done.step.source == f"from replica {url(project, 1)}"
+
+
+def test_a_whole_log_comes_back_but_for_its_rows(project: Project) -> None:
+    """Rows need Spark: that is another test."""
+    run(project)
+    folder = local(project.settings.warehouse) / "web" / "seen"
+    data = folder / "data"
+    kept = shutil.copytree(data, folder.parent / "kept")
+    shutil.rmtree(folder)
+    shutil.copytree(kept, data)
+    shutil.rmtree(kept)
+    found = repair(project, no_session)
+    assert found.is_whole, found
+    assert replicated_upto(project, project.graph("web"))["seen"] == 0, "its records are gone, too"
+    run(project)
+    assert replicated_upto(project, project.graph("web"))["seen"] == 3
+
+
+def test_copies_are_forgotten_only_when_what_stands_for_them_is_there(project: Project) -> None:
+    graph = project.graph("web")
+    run(project)
+    b, _ = folders(project)
+    (manifest,) = lose(project, "manifest")
+    inner = manifest.relative_to(local(project.settings.warehouse))
+    flip(b / inner)
+    manifest.unlink()
+    repair(project, no_session)
+    assert (b / inner).exists()
+    old = data_file(taken(project, "web", "visits"), 0, 0).file.path
+    publish(project, "seen", 3)
+    assert forget(project, graph, [f"file://{manifest}"]) == {f"file://{manifest}"}, "no record speaks of it"
+    newest = next(project.log("web", "visits").entries())
+    assert newest.attempt == "visits2"
+    away = b.rename(b.with_name("away"))
+    assert forget(project, graph, [old]) == set(), "its place does not answer"
+    away.rename(b)
+    assert forget(project, graph, [old]) == {old}
+    assert not (b / local(old).relative_to(local(project.settings.warehouse))).exists()
+    assert verify_replicas(project).problems == ()
