@@ -83,7 +83,7 @@ def durability_problems(pipeline: Pipeline, keeping: Keeping) -> Iterator[Firnli
             continue
         if url in found:
             yield problem(f"replicas name {url} twice, and a place counts once")
-        if keeping.warehouse and _overlap(url, settled(keeping.warehouse)):
+        if keeping.warehouse and _overlap(url, keeping.warehouse.rstrip("/")):
             yield problem(f"the replica {url} and the warehouse {keeping.warehouse} are in one another")
         found.append(url)
     places = 1 + len(found)

@@ -117,13 +117,15 @@ class _Coming:
 
     def _is_published(self, rows: DataFrame) -> bool:
         """Whether they are the rows that were published; if not, the files were damaged before they were copied."""
-        from firnline.engine.staging import columns_of, digests
+        from firnline.runtime.stored_digests import digests_read
 
         table = self._project.log(self.log.pipeline, self.log.collection).load()
         if table is None:
             raise FirnlineError("LOG_UNREADABLE", f"{self.log.pipeline}.{self.log.collection} is gone")
-        stored, published = digests(rows, columns_of(rows.schema, table.columns)), published_digests(self.log)
-        wrong = {cell for cell in self.step.cells if stored.get(cell, Digest()) != published.get(cell, Digest())}
+        stored, published = digests_read(rows, table), published_digests(self.log)
+        wrong = {
+            cell for cell in self.step.cells if stored is None or stored.get(cell, Digest()) != published.get(cell, Digest())
+        }
         for path, copy in self.step.copies:
             held = [data for _, data in data_of(self.log) if data.file.path == path]
             if any(covers(data, cell) for data in held for cell in wrong):
