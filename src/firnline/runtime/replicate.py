@@ -162,7 +162,7 @@ def forget(project: Project, graph: Graph, paths: Collection[str]) -> set[str]:
             for record in replicas.records(name, url).values():
                 ours = {file.path for file in record.files} & asked.keys()
                 stand_ins = [each for each in present if each.lower < record.upper and record.lower < each.upper]
-                if not ours:
+                if not ours or record.attempt == METADATA:
                     continue
                 if url not in answering or any(url not in each.held for each in stand_ins):
                     kept |= ours
@@ -179,6 +179,11 @@ def _forget(replicas: Replicas, name: str, record: Record, paths: set[str]) -> N
         replicas.drop(name, record)
     for path in paths:
         replicas.places[record.place].remove(path)
+
+
+def at_stake(project: Project, graph: Graph) -> float:
+    """The recovery time of the present state: the seconds that computing what is not on enough places took."""
+    return recovery_time(batches(project, graph, Replicas(project, graph)))
 
 
 def queue(project: Project, graph: Graph) -> int:

@@ -17,7 +17,7 @@ from firnline.runtime.project import Project
 from firnline.runtime.repair import planned as plan_of_repair
 from firnline.runtime.repair import repair
 from firnline.runtime.replicas import Replicas
-from firnline.runtime.replicate import Replicated, forget, planned, replicate, replicated_upto, waiting
+from firnline.runtime.replicate import Replicated, at_stake, forget, planned, replicate, replicated_upto, waiting
 from firnline.runtime.verify_replicas import verify_replicas
 from firnline.world import World, replaced
 from tests.project import firnline
@@ -103,6 +103,7 @@ def test_copies_give_way_to_epochs_until_the_recovery_time_is_reached(project: P
     publish(project, "visits", 4)
     dry = planned(project, project.graph("web"))
     assert (dry.queued, dry.copied, dry.waiting, dry.recovery_time) == (2, (), 8, 4.0)
+    assert at_stake(project, project.graph("web")) == 4.0
     assert run(project).copied == ()
     found = run(project, recovery_time=3.0)
     assert [(each.collection, each.lower) for each in found.copied] == [("visits", "0"), ("visits", "1"), ("seen", "0")]
