@@ -98,7 +98,8 @@ class Replicas:
         write(f"{self._warehouse}/{path}", content)
 
     def withdraw(self, name: str, url: str, paths: Collection[str]) -> list[Record]:
-        """Let no record speak of copies that are damaged; which ones did."""
+        """Let no record speak of copies that are damaged; which ones did. A place that is out meanwhile loses none."""
+        self._check_ours(url, is_writing=False)
         found = [each for each in self.known(name, url).values() if any(file.path in paths for file in each.files)]
         for record in found:
             self.drop(name, record)
