@@ -27,7 +27,6 @@ from firnline.plan.verification import (
     Revision,
     covers,
     data_of,
-    is_told,
     missing,
     published_digests,
     uncovered,
@@ -232,7 +231,7 @@ def _lost_cells(log: Holding, damage: Sequence[Problem]) -> set[Cell]:
 
 
 def _sidecars(log: Holding, damage: Sequence[Problem]) -> Step | None:
-    lost = [] if log.is_control else [each for each in log.published() if each.summary is not None and not is_told(each)]
+    lost = [] if log.is_control else [each for each in log.published() if each.summary is not None and not _is_told(each)]
     if not lost:
         return None
     return Step(
@@ -377,6 +376,12 @@ def taken_out(log: Holding, cells: Collection[Cell]) -> tuple[StoredFile, ...]:
     files = [known[path] for path in out if path in known and path not in held]
     every = log.cells()
     return tuple(file for file in files if {cell for cell in every if _holds(file, cell)} <= set(cells))
+
+
+def _is_told(revision: Revision) -> bool:
+    """Whether the sidecar says what the summary says."""
+    told, said = revision.told, revision.summary
+    return told is not None and said is not None and replace(told, seconds=said.seconds) == said
 
 
 def _known(log: Holding) -> list[Manifest]:

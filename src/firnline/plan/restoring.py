@@ -11,20 +11,15 @@ from itertools import product
 
 from firnline.model.gap import Cell
 from firnline.model.replica import Copy
-from firnline.plan.verification import DataFile, Holding, Problem, covers, data_of, is_told
+from firnline.plan.verification import DataFile, Holding, Problem, covers, data_of
 
 Copies = Mapping[str, Copy]
 """Copies of files, by the paths that the log names them by."""
 
 
-def lost_files(log: Holding) -> list[str]:
+def lost_files(damage: Sequence[Problem]) -> list[str]:
     """The files that are lost or damaged and are not rows."""
-    if not log.metadata.is_sound():
-        return [log.metadata.path]
-    lists = [each.manifest_list for each in log.unsuperseded()]
-    manifests = [manifest.file for each in log.published() for manifest in each.manifests or ()]
-    untold = [each.sidecar for each in log.published() if each.sidecar and each.summary and not is_told(each)]
-    return [*(each.path for each in (*lists, *manifests) if not each.is_sound()), *(each.path for each in untold)]
+    return list(dict.fromkeys(each.file for each in damage if each.about != "data" and each.file is not None))
 
 
 def damaged_data(log: Holding, damage: Sequence[Problem]) -> list[DataFile]:
@@ -36,10 +31,10 @@ def damaged_data(log: Holding, damage: Sequence[Problem]) -> list[DataFile]:
 
 def restorable(log: Holding, damage: Sequence[Problem], copies: Copies) -> tuple[tuple[str, ...], tuple[Cell, ...]]:
     """The files to bring back next, and the (epoch, part) of their rows."""
-    others = tuple(path for path in lost_files(log) if path in copies)
+    others = tuple(path for path in lost_files(damage) if path in copies)
     if others:
         return others, ()
-    if lost_files(log):
+    if lost_files(damage):
         return (), ()  # what holds which rows is not known yet
     damaged = [each for each in damaged_data(log, damage) if _is_damaged(each) or each.file.path in copies]
     every, found = log.cells(), [each for each in damaged if each.file.path in copies]

@@ -9,7 +9,7 @@ the (epoch, part) that it touches. Facts in, problems out.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
 
@@ -255,12 +255,6 @@ def data_of(log: Holding) -> Iterator[tuple[Revision, DataFile]]:
         for manifest in revision.manifests or ():
             for data in manifest.data:
                 yield revision, data
-
-
-def is_told(revision: Revision) -> bool:
-    """Whether the sidecar says what the summary says."""
-    told, said = revision.told, revision.summary
-    return told is not None and said is not None and replace(told, seconds=said.seconds) == said
 
 
 def covers(data: DataFile, cell: Cell) -> bool:

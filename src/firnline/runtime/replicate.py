@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -325,6 +325,8 @@ class _Replicating:
         """Copy batches of one log, which is looked at once."""
         log = taken(self.project, self.graph.name, name)
         revisions = {_attempt(each): each for each in log.published()}
+        records = {url: self.replicas.records(name, url) for url in dict.fromkeys(each.place for each in copies)}
+        there = {url: _files(several.values()) for url, several in records.items()}
         for each in sorted(copies, key=lambda each: each.batch.lower):
             if each.place in self.replicas.out or each.batch.attempt not in revisions:
                 continue  # or else it was merged or rewound since
@@ -333,14 +335,32 @@ class _Replicating:
             except FirnlineError as error:
                 self._fail(name, error)
                 continue
-            self._copy_batch(each, files)
+            self._copy_batch(each, [self._below(path) for path in files], there[each.place])
+        for url, several in records.items():
+            self._complete(log, url, [each for each in several.values() if each.attempt in revisions], there[url])
 
-    def _copy_batch(self, copying: Copying, files: list[str]) -> None:
+    def _complete(self, log: Holding, url: str, records: list[Record], there: dict[str, Kept]) -> None:
+        """Copy what a batch was given since: the oldest snapshot that is kept has the manifests of those before it."""
+        revisions = {_attempt(each): each for each in log.published()}
+        for record in records:
+            try:
+                files = [self._below(path) for path in files_of(log, revisions[record.attempt])]
+                more = [self.replicas.places[url].put(self._warehouse, path) for path in files if path not in there]
+                if more:
+                    self.replicas.keep(log.collection, replace(record, files=(*record.files, *more)), is_once=False)
+            except FileNotFoundError:
+                continue  # it was replaced meanwhile
+            except FirnlineError as error:
+                if error.code == "REPLICA_UNAVAILABLE":
+                    self.replicas.failed(url, error)
+                    return
+                self._fail(log.collection, error)
+
+    def _copy_batch(self, copying: Copying, paths: list[str], there: dict[str, Kept]) -> None:
         batch, place = copying.batch, self.replicas.places[copying.place]
         began = time.monotonic()
         try:
-            there = self._there(copying) if batch.is_repair else {}
-            kept = [there.get(path) or place.put(self._warehouse, path) for path in map(self._below, files)]
+            kept = [there.get(path) or place.put(self._warehouse, path) for path in paths]
             world().reach("replicate.copied")
             at = world().now().isoformat(timespec="seconds")
             where = (copying.place, batch.collection, batch.attempt, batch.generation, batch.lower, batch.upper, at)
@@ -356,11 +376,6 @@ class _Replicating:
         else:
             self.copied.append(told(self.graph, copying, kept, time.monotonic() - began))
             self.copying(self.copied[-1])
-
-    def _there(self, copying: Copying) -> dict[str, Kept]:
-        """What other batches brought there: a repair names again what it leaves as it is."""
-        records = self.replicas.records(copying.batch.collection, copying.place)
-        return {file.path: file for record in records.values() if record.attempt != METADATA for file in record.files}
 
     def _copy_metadata(self, name: str) -> None:
         """Let every place have the newest metadata file of a table, and only that one."""
@@ -397,6 +412,11 @@ class _Replicating:
 
 def _by_log(copying: Copying) -> tuple[int, str]:
     return copying.batch.position, copying.batch.collection
+
+
+def _files(records: Iterable[Record]) -> dict[str, Kept]:
+    """What is at a place already: an exchange names again what it leaves as it is."""
+    return {file.path: file for record in records for file in record.files}
 
 
 def _attempt(revision: Revision) -> str:

@@ -31,16 +31,14 @@ if TYPE_CHECKING:
 def copies(replicas: Replicas, log: Holding, problems: Sequence[Problem]) -> dict[str, Copy]:
     """What replicas hold of a log's lost and damaged files, by the paths that the log names them by.
 
-    A data file of altered rows that is, to the byte, what was copied is not the damaged one.
+    A file that is, to the byte, what was copied is not the damaged one: of altered rows only the (epoch, part) is known, and of
+    two files that do not agree, one is right.
     """
     damage = [each for each in problems if not each.is_staged]
     if not replicas.graph.replicas or not damage:
         return {}
-    data = damaged_data(log, damage)
-    found = _held(replicas, log, [*lost_files(log), *(each.file.path for each in data)])
-    sound = [each.file.path for each in data if each.file.is_sound() and each.found in (None, each.rows)]
-    same = {path for path in sound if path in found and _is_same(replicas, found[path])}
-    return {path: copy for path, copy in found.items() if path not in same}
+    found = _held(replicas, log, [*lost_files(damage), *(each.file.path for each in damaged_data(log, damage))])
+    return {path: copy for path, copy in found.items() if not _is_same(replicas, copy)}
 
 
 def restore(replicas: Replicas, session: Callable[[], SparkSession], log: Holding, step: Step) -> bool:

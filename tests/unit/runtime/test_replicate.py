@@ -398,3 +398,20 @@ def test_copies_are_forgotten_only_when_what_stands_for_them_is_there(project: P
     assert forget(project, graph, [old]) == {old}
     assert not (b / local(old).relative_to(local(project.settings.warehouse))).exists()
     assert verify_replicas(project).problems == ()
+
+
+def test_what_a_batch_was_given_since_is_copied_with_the_next_one(project: Project) -> None:
+    """As when a snapshot is not kept any more and the oldest that is has its manifests."""
+    graph, b = project.graph("web"), folders(project)[0]
+    run(project)
+    replicas, place = Replicas(project, graph), url(project, 0)
+    record = replicas.record("visits", place, "visits0")
+    assert record is not None
+    given = [file.path for file in record.files if file.path.endswith(".parquet")]
+    replicas.keep("visits", record.without(given), is_once=False)
+    for path in given:
+        (b / path).unlink()
+    publish(project, "visits", 3)
+    assert len(run(project, recovery_time=0.1).copied) == 1
+    assert all((b / path).exists() for path in given)
+    assert replicas.record("visits", place, "visits0") != record.without(given)
