@@ -55,10 +55,10 @@ POINTS: Mapping[str, tuple[str, tuple[Kind, ...]]] = MappingProxyType(
         "repair.lost": ("somebody else repaired the log, and what this attempt had staged is dropped", _AFTER_A_COMMIT),
         "repair.gaps_judged": ("the gap ledger is about to change: rows are to be left out, are out, or are back", _ANYWHERE),
         "repair.gaps_committed": ("the gap ledger says so; who wrote it does not know it yet", _AFTER_A_COMMIT),
-        "replicate.copied": ("all files of a batch are at a place and were read back; no record says so", _ANYWHERE),
-        "replicate.recorded": ("a record says so; whoever copied them does not know it yet", _AFTER_A_COMMIT),
         "frontier.judged": ("all collections hold an epoch; readers do not see it yet", _ANYWHERE),
         "frontier.committed": ("readers see it; who let them does not know it yet", _AFTER_A_COMMIT),
+        "replicate.copied": ("all files of a batch are at a place and were read back; no record says so", _ANYWHERE),
+        "replicate.recorded": ("a record says so; whoever copied them does not know it yet", _AFTER_A_COMMIT),
     }
 )
 _DELAY_SECONDS = 3.0
