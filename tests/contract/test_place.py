@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 from firnline.errors import FirnlineError
 from firnline.model.replica import Kept
 from firnline.replicas import Place
+from tests.disk import small_disk
 
 CONTENT = bytes(range(256)) * 40_000
 
@@ -78,13 +77,8 @@ def test_a_place_that_cannot_be_written_is_told_by_a_code(where: str, warehouse:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
-    """A disk of a megabyte."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], check=False).returncode:
-        pytest.skip("a disk can be mounted by root only")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    with small_disk(tmp_path / "small", "1m") as folder:
+        yield folder
 
 
 def test_a_full_disk_is_told_and_keeps_no_half_a_file(small: Path, warehouse: str) -> None:

@@ -20,6 +20,7 @@ from firnline.runtime.replicas import Replicas
 from firnline.runtime.replicate import Replicated, at_stake, forget, planned, replicate, replicated_upto, waiting
 from firnline.runtime.verify_replicas import verify_replicas
 from firnline.world import World, replaced
+from tests.disk import enlarge, small_disk
 from tests.project import firnline
 from tests.verifying import cut, data_file, flip, local, taken
 from tests.web_logs import PIPELINE, copies, publish
@@ -130,6 +131,20 @@ def test_a_place_that_is_out_is_told_and_caught_up_with_later(project: Project, 
     away.rename(b)
     assert [each.lower for each in run(project, **only).copied] == ["3"]
     assert waiting(project, graph) == ()
+
+
+def test_a_full_disk_keeps_what_it_has_and_is_caught_up_with_when_there_is_room(project: Project) -> None:
+    graph = replace(project.graph("web"), replicas=(url(project, 0),))
+    with small_disk(folders(project)[0], "100k") as b:
+        found = replicate(project, graph)
+        assert [(each.subject, "No space left" in each.error.what) for each in found.failed] == [(url(project, 0), True)]
+        assert 0 < len(found.copied) < 6
+        assert found.waiting == 6 - len(found.copied)
+        assert verify_replicas(project, is_deep=True).problems == ()
+        enlarge(b, "10m")
+        after = replicate(project, graph)
+        assert (after.failed, after.waiting) == ((), 0)
+        assert needed(project, "seen") | needed(project, "visits") <= held(b)
 
 
 def test_another_place_stands_in_for_one_that_is_out(project: Project) -> None:
