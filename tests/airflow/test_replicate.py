@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from firnline.runtime.project import Project
-from firnline.runtime.replicate import replicated_upto
+from firnline.runtime.replicated import replicated_upto
 from tests.airflow.test_parsing import PARSE, run
 from tests.project import ROOT
 from tests.web_logs import PIPELINE, copies

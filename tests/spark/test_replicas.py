@@ -14,7 +14,8 @@ from pyspark.sql.connect.session import SparkSession
 from firnline.plan.verification import Holding
 from firnline.runtime.project import EXPECTATIONS, Project
 from firnline.runtime.repair import Repaired, planned, repair
-from firnline.runtime.replicate import Replicated, replicate, replicated_upto
+from firnline.runtime.replicate import Replicated, replicate
+from firnline.runtime.replicated import replicated_upto
 from firnline.runtime.verify import verify
 from tests.project import make_project
 from tests.spark.running import rows, run_epoch

@@ -7,28 +7,26 @@ in between leaves files that the next one writes again; of two at once both writ
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from firnline.errors import FirnlineError
-from firnline.model.description import Description
 from firnline.model.graph import Graph
 from firnline.model.replica import Kept, Record
-from firnline.plan.repairing import owner
-from firnline.plan.replication import Batch, Copying, plan, recovery_time, upto
+from firnline.plan.replication import Batch, Copying, plan, recovery_time
 from firnline.plan.verification import File, Holding, Revision
 from firnline.runtime.project import Project
 from firnline.runtime.replicas import METADATA, Replicas, total
+from firnline.runtime.replicated import batches, batches_of, copied_logs
 from firnline.runtime.status import due
 from firnline.runtime.verify import taken
 from firnline.tables.control import TABLE as CONTROL
 from firnline.world import world
 
 if TYPE_CHECKING:
-    from firnline.tables.metadata import Metadata
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +68,6 @@ class Replicated:
     """The seconds that computing what waits took."""
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """What keeps a collection from being safe further than a point."""
-
-    collection: str
-    point: int
-    since: str
-    """When the batch that waits was published, or the place that it waits for was last missed."""
-    why: str
-
-
 def replicate(project: Project, graph: Graph, copying: Callable[[Copied], None] = lambda _: None) -> Replicated:
     """Copy what is due to be copied, oldest first; what cannot be copied keeps nothing else from it."""
     work = _Replicating(project, graph, Replicas(project, graph), copying)
@@ -100,47 +87,10 @@ def planned(project: Project, graph: Graph) -> Replicated:
     return Replicated(graph.name, copies, (), sum(1 for batch in found if batch.lacks), queued, recovery_time(found))
 
 
-def replicated_upto(project: Project, graph: Graph) -> dict[str, int]:
-    """How far each collection's entries, from its beginning, are as safe as they have to be.
-
-    What is kept in the warehouse only is so when it is published; what is cheap to compute again when its inputs are.
-    """
-    unsafe = defaultdict[str, list[Batch]](list)
-    for batch in batches(project, graph, Replicas(project, graph)):
-        unsafe[batch.collection.partition("__")[0]].append(batch)
-    found: dict[str, int] = {}
-    for each in graph.collections:
-        head = project.log(graph.name, each.name).head()
-        start = graph.schedule.start
-        since, upper = (head.description.since, head.description.upper) if head else (start, start)
-        point = upto(unsafe[each.name], since, upper)
-        if each.level == "memory":
-            point = min([point, *(found[name] for name in each.inputs)])
-        found[each.name] = point
-    return found
-
-
-def waiting(project: Project, graph: Graph) -> tuple[Waiting, ...]:
-    """What keeps collections from being safe up to their ends, for whoever asks why the safe point does not move."""
-    outages = Replicas(project, graph).outages()
-    found = []
-    for name, point in replicated_upto(project, graph).items():
-        collection, log = graph.collection(name), project.log(graph.name, name)
-        head = log.head()
-        if collection.level != "remote" or head is None or point >= head.description.upper:
-            continue
-        out = [f"{url}, which is unreachable since {since}" for url, since in outages.items()]
-        for_places = " and ".join(out) or "being copied; 'firnline replicate' does it"
-        published = min((each.published_at for each in log.entries(point)), default=world().now())
-        since = min(outages.values(), default=published.isoformat(timespec="seconds"))
-        found.append(Waiting(name, point, since, f"{graph.name}.{name} waits for {for_places}"))
-    return tuple(found)
-
-
 def forget(project: Project, graph: Graph, paths: Collection[str]) -> set[str]:
     """Remove the copies of files that the warehouse has let go of for good.
 
-    A copy goes once its place holds all batches that now stand for the epochs of the one it belongs to.
+    A copy goes once all batches that now stand for the epochs of the one it belongs to are at its place, or at enough others.
 
     Args:
         project: The project.
@@ -157,14 +107,14 @@ def forget(project: Project, graph: Graph, paths: Collection[str]) -> set[str]:
     answering = replicas.answering(is_writing=False)
     kept: set[str] = set()
     for name in copied_logs(project, graph) if graph.replicas else ():
-        present = list(_batches_of(project, graph, replicas, name))
+        present = list(batches_of(project, graph, replicas, name))
         for url in graph.replicas:
             for record in replicas.records(name, url).values():
                 ours = {file.path for file in record.files} & asked.keys()
                 stand_ins = [each for each in present if each.lower < record.upper and record.lower < each.upper]
                 if not ours or record.attempt == METADATA:
                     continue
-                if url not in answering or any(url not in each.held for each in stand_ins):
+                if url not in answering or any(url not in each.held and each.lacks for each in stand_ins):
                     kept |= ours
                 else:
                     _forget(replicas, name, record, ours)
@@ -181,88 +131,11 @@ def _forget(replicas: Replicas, name: str, record: Record, paths: set[str]) -> N
         replicas.places[record.place].remove(path)
 
 
-def at_stake(project: Project, graph: Graph) -> float:
-    """The recovery time of the present state: the seconds that computing what is not on enough places took."""
-    return recovery_time(batches(project, graph, Replicas(project, graph)))
-
-
 def queue(project: Project, graph: Graph) -> int:
     """How many epochs are due and not complete."""
     frontier = project.control(graph.name).frontier()
     complete = graph.schedule.start if frontier is None else frontier.upper
     return max(0, graph.schedule.count(complete, max(complete, due(project, graph))))
-
-
-def batches(project: Project, graph: Graph, replicas: Replicas) -> Iterator[Batch]:
-    """The present batches of all logs that are copied, and where they are by the logs' own records; no place is asked."""
-    for name in copied_logs(project, graph):
-        yield from _batches_of(project, graph, replicas, name)
-
-
-def _batches_of(project: Project, graph: Graph, replicas: Replicas, name: str) -> Iterator[Batch]:
-    made_by = owner(graph, name)
-    assert made_by is not None, "what nobody makes is not copied"
-    assert made_by.durability is not None, "a checked graph says"
-    log = project.log(graph.name, name)
-    table = log.load()
-    if table is None or table.head is None:
-        return
-    held = {url: replicas.recorded(name, url) for url in graph.replicas}
-    wanted, position = made_by.durability - 1, graph.collections.index(made_by)
-    repairs = list(_repairs(project, table))
-    for repair in repairs:
-        at = frozenset(url for url in graph.replicas if repair.attempt in held[url])
-        where = (repair.attempt, repair.generation, repair.lower, repair.upper)
-        yield Batch(name, *where, 0.0, wanted, at, position=position, is_repair=True)
-    newness = {snapshot.id: number for number, snapshot in enumerate(table.main_line())}
-    for entry in log.entries():
-        later = [each for each in repairs if each.newness < newness.get(entry.snapshot, -1)]
-        touching = [each for each in later if each.lower < entry.description.upper and entry.lower < each.upper]
-        outdated = {url for url in graph.replicas if any(each.attempt not in held[url] for each in touching)}
-        at = frozenset(url for url in graph.replicas if entry.attempt in held[url])
-        where = (entry.attempt, entry.description.generation, entry.lower, entry.description.upper)
-        yield Batch(name, *where, entry.seconds, wanted, at, at & outdated, position)
-
-
-def copied_logs(project: Project, graph: Graph) -> list[str]:
-    """The logs of a pipeline whose batches are copied: those of remote collections, and what comes with these."""
-    found = []
-    for name in project.catalog.names(graph.name) - {CONTROL}:
-        made_by = owner(graph, name)
-        if made_by is not None and made_by.level == "remote":
-            found.append(name)
-    return sorted(found)
-
-
-@dataclass(frozen=True, slots=True)
-class _Repair:
-    """A repair on the main line, and the epochs whose files it brought."""
-
-    attempt: str
-    generation: int
-    lower: int
-    upper: int
-    newness: int
-
-
-def _repairs(project: Project, table: Metadata) -> Iterator[_Repair]:
-    from firnline.tables.log import ATTEMPT, SIDECAR, head_of, is_repair
-    from firnline.tables.sidecar import Repair
-
-    description = head_of(table).description
-    for newness, snapshot in enumerate(table.main_line()):
-        if not is_repair(snapshot) or Description.of_properties(snapshot.summary).generation != description.generation:
-            continue
-        lower, upper = description.since, description.upper
-        try:
-            files = Repair.of_json(project.catalog.read(snapshot.summary[SIDECAR])).files
-            lower, upper = (
-                min((each.first for each in files), default=upper),
-                max((each.last + 1 for each in files), default=upper),
-            )
-        except (OSError, ValueError, KeyError, TypeError):
-            pass  # without its note it may be about anything
-        yield _Repair(snapshot.summary[ATTEMPT], description.generation, lower, upper, newness)
 
 
 def told(graph: Graph, copying: Copying, files: Collection[Kept] = (), seconds: float = 0.0) -> Copied:
@@ -311,7 +184,7 @@ class _Replicating:
         found: list[Batch] = []
         for name in copied_logs(self.project, self.graph):
             try:
-                found += _batches_of(self.project, self.graph, self.replicas, name)
+                found += batches_of(self.project, self.graph, self.replicas, name)
             except FirnlineError as error:
                 self._fail(name, error)
         return found

@@ -17,7 +17,8 @@ from firnline.runtime.project import Project
 from firnline.runtime.repair import planned as plan_of_repair
 from firnline.runtime.repair import repair
 from firnline.runtime.replicas import Replicas
-from firnline.runtime.replicate import Replicated, at_stake, forget, planned, replicate, replicated_upto, waiting
+from firnline.runtime.replicate import Replicated, forget, planned, replicate
+from firnline.runtime.replicated import at_stake, replicated_upto, waiting
 from firnline.runtime.verify_replicas import verify_replicas
 from firnline.world import World, replaced
 from tests.disk import enlarge, small_disk
@@ -430,3 +431,21 @@ def test_what_a_batch_was_given_since_is_copied_with_the_next_one(project: Proje
     assert len(run(project, recovery_time=0.1).copied) == 1
     assert all((b / path).exists() for path in given)
     assert replicas.record("visits", place, "visits0") != record.without(given)
+
+
+def test_copies_are_forgotten_at_a_place_that_is_not_needed_any_more(project: Project) -> None:
+    graph, (b, c) = project.graph("web"), folders(project)
+    b.write_text("in the way")
+    run(project)
+    (manifest,) = lose(project, "manifest")
+    inner = manifest.relative_to(local(project.settings.warehouse))
+    manifest.unlink()
+    away = c.rename(c.with_name("away"))
+    assert repair(project, no_session).is_whole
+    b.unlink()
+    assert run(project).waiting == 0
+    away.rename(c)
+    assert (c / inner).exists()
+    assert forget(project, graph, [f"file://{manifest}"]) == {f"file://{manifest}"}
+    assert not (c / inner).exists()
+    assert verify_replicas(project).problems == ()
