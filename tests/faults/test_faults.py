@@ -31,8 +31,9 @@ OVERTAKEN = "publish.lost"
 """Nobody comes here who is the only one."""
 SWEPT = "sweep.committed"
 WAVED = "wave.staged"
-OF_AN_EPOCH = [point for point in POINTS if point not in (SWEPT, WAVED) and not point.startswith(("repair.", "safepoint."))]
-"""Repairs and holds have tests of their own: tests/unit/runtime/test_repair.py, tests/contract/test_holds.py."""
+_OTHERS = ("repair.", "safepoint.", "replicate.", "merge.", "trash.", "expire.", "undo.", "prune.")
+OF_AN_EPOCH = [point for point in POINTS if point != WAVED and not point.startswith(_OTHERS)]
+"""Repairs, holds, copies and maintenance have tests of their own, most of them in tests/contract."""
 MUCH = """
     import firnline as fl
     from pyspark.sql import functions as F
