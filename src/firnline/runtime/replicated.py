@@ -65,7 +65,7 @@ def waiting(project: Project, graph: Graph) -> tuple[Waiting, ...]:
         if collection.level != "remote" or head is None or point >= head.description.upper:
             continue
         out = [f"{url}, which is unreachable since {since}" for url, since in outages.items()]
-        for_places = " and ".join(out) or "being copied; 'firnline replicate' does it"
+        for_places = " and ".join(out) or "being copied"
         published = min((each.published_at for each in log.entries(point)), default=world().now())
         since = min(outages.values(), default=published.isoformat(timespec="seconds"))
         found.append(Waiting(name, point, since, f"{graph.name}.{name} waits for {for_places}"))
