@@ -1,12 +1,17 @@
 """DataFrames of the log: the state of a collection before a point, and the way between DataFrames and Connect plans.
 
 state(upto) = the rows whose weights, summed over all deltas with _epoch < upto, are positive.
+
+Where only the newest layers remove rows, all older rows are those of the state but for the keys that the newest remove: few of
+them are brought together, and the many are only looked through.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import reduce
+from operator import and_
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -114,3 +119,20 @@ def weighted_state(
 def state(session: SparkSession, table: str, snapshot: int, upto: int, columns: Sequence[str]) -> DataFrame:
     """The rows themselves; keys are unique in every log, so that each weight is one."""
     return weighted_state(session, table, snapshot, upto, columns).drop(DIFF)
+
+
+def settled_state(
+    session: SparkSession, table: str, snapshot: int, settled: int, upto: int, columns: Sequence[str], keys: Sequence[str]
+) -> DataFrame:
+    """The same rows, where nothing is removed before the point ``settled``, and little after it; keys identify rows."""
+    names = [F.col(quoted(name)) for name in columns]
+    before = deltas(session, table, snapshot, settled).select(*names)
+    if settled >= upto:
+        return before
+    after = deltas(session, table, snapshot, upto).where(F.col(EPOCH) >= settled).select(*names, DIFF)
+    changes = frame_of(session, consolidated(relation_of(after), columns))
+    on = [F.col(quoted(key)).alias(f"_firnline_{at}") for at, key in enumerate(keys)]
+    removed = F.broadcast(changes.where(F.col(DIFF) < 0).select(*on))
+    matching = [F.col(quoted(key)).eqNullSafe(F.col(f"_firnline_{at}")) for at, key in enumerate(keys)]
+    left = before.join(removed, reduce(and_, matching), "left_anti")
+    return left.unionAll(changes.where(F.col(DIFF) > 0).select(*names))

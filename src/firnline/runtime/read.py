@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.connect.session import SparkSession
 
+    from firnline.tables.log import Entry
+
+_MOST_BROADCAST = 1_000_000
+"""Removed rows whose keys every task is told; beyond that, all rows are brought together."""
 _logger = logging.getLogger(__name__)
 
 
@@ -61,17 +65,33 @@ def _warn(project: Project, graph: Graph, collection: str, upto: int) -> None:
 
 
 def _frame(project: Project, session: SparkSession | None, graph: Graph, collection: str, upto: int) -> DataFrame:
-    from firnline.engine.frames import exact, state, table_name
+    from firnline.engine.frames import exact, settled_state, state, table_name
+    from firnline.tables.log import entries_of, head_of
 
-    head = project.log(graph.name, collection).head()
-    if head is None or head.snapshot is None:
+    loaded = project.log(graph.name, collection).load()
+    head = None if loaded is None else head_of(loaded)
+    if loaded is None or head is None or head.snapshot is None:
         raise FirnlineError("NO_SUCH_COLLECTION", f"{graph.name}.{collection} has no log yet")
     if upto < head.description.since:
         raise graph.schedule.compacted(f"{graph.name}.{collection}", head.description.since)
     opened = session or _shared(project)
     table = table_name(graph.name, collection)
-    columns = [column for column in opened.table(table).columns if column not in BOOKKEEPING]
-    return exact(state(opened, table, head.snapshot, upto, columns))
+    columns = [column for column in loaded.columns if column not in BOOKKEEPING]
+    settled, removed = _settled(graph.schedule.start, [entry for entry in entries_of(loaded) if entry.lower < upto])
+    if settled == graph.schedule.start or removed > _MOST_BROADCAST:
+        return exact(state(opened, table, head.snapshot, upto, columns))
+    keys = graph.collection(collection).keys
+    return exact(settled_state(opened, table, head.snapshot, min(settled, upto), upto, columns, keys))
+
+
+def _settled(start: int, layers: list[Entry]) -> tuple[int, int]:
+    """Up to where nothing is removed, and how many rows are removed after it, by layers given newest first."""
+    settled, removed = start, 0
+    for layer in reversed(layers):
+        removed += (layer.rows - layer.weight) // 2
+        if not removed:
+            settled = layer.description.upper
+    return settled, removed
 
 
 @cache
