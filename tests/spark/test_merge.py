@@ -15,11 +15,13 @@ from firnline.runtime.certificate import certify
 from firnline.runtime.lineage import lineage
 from firnline.runtime.merge import Merge, Merged, merge, merges
 from firnline.runtime.project import Project
+from firnline.runtime.repair import repair
 from firnline.runtime.safepoint import safe_point
 from firnline.runtime.status import status
 from firnline.runtime.verify import verify
 from firnline.tables.layers import subsumed
 from tests.spark.running import run_epoch
+from tests.verifying import data_file, local, taken
 
 Row = tuple[Any, ...]
 PIPELINE = """
@@ -166,6 +168,8 @@ def test_merges_between_epochs_change_no_state(project: Callable[..., Project], 
     assert firnline.read("merged.given", session=spark, project=made).count() == len(states[7])
 
     after_merges(made, spark)
+    after_losses(made, spark)
+    check(made, states, 8)
     for name in made.catalog.names("merged") - {"_frontier"}:
         table = made.log("merged", name).load()
         assert table is not None
@@ -195,3 +199,24 @@ def after_merges(made: Project, spark: SparkSession) -> None:
         ("7", None, ""),
     ]
     assert [(each.done, each.missing) for each in status(made, graph).collections] == [(EPOCHS, 0)] * 4
+
+
+def after_losses(made: Project, spark: SparkSession) -> None:
+    """Lost rows of merged layers come back from what the inputs hold, though these are merged further; a source's do not."""
+    merge_all(made, spark, [each for each in everything(made, 0, 8) if each.collection in ("given", "names")])
+    logs = sorted(made.catalog.names("merged") - {"_frontier", "given", "names"})
+    for name in logs:
+        found = taken(made, "merged", name)
+        if (5, 0) in found.cells():
+            local(data_file(found, 5, 0).file.path).unlink()
+    mended = repair(made, lambda: spark, "merged")
+    assert mended.is_whole, [(each.collection, str(each.error)) for each in mended.failed]
+    assert {"named", "counted"} < {each.step.collection for each in mended.done}
+    assert verify(made, "merged", spark).problems == ()
+
+    path = local(data_file(taken(made, "merged", "given"), 7, 1).file.path)
+    kept = path.read_bytes()
+    path.unlink()
+    (failed,) = repair(made, lambda: spark, "merged").failed
+    assert (failed.collection, failed.error.code) == ("given", "NOT_REPAIRABLE")
+    path.write_bytes(kept)

@@ -25,7 +25,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from firnline.engine.session import CATALOG
 from firnline.incremental.relation import column, consolidated, kept, project
-from firnline.model.names import DIFF, EPOCH, PART, floating, quoted
+from firnline.model.names import DIFF, EPOCH, floating, quoted
 
 
 class _Given(LogicalPlan):
@@ -106,19 +106,10 @@ def deltas(session: SparkSession, table: str, snapshot: int, upto: int) -> DataF
     return session.read.option("versionAsOf", snapshot).table(table).where(F.col(EPOCH) < upto)
 
 
-def weighted_state(
-    session: SparkSession, table: str, snapshot: int, upto: int, columns: Sequence[str], parts: Sequence[int] | None = None
-) -> DataFrame:
-    """The consolidated rows with their weights, of some parts or all."""
-    found = deltas(session, table, snapshot, upto)
-    found = found if parts is None else found.where(F.col(PART).isin(*parts))
-    rows = found.select(*(F.col(quoted(name)) for name in (*columns, DIFF)))
-    return frame_of(session, consolidated(relation_of(rows), columns))
-
-
 def state(session: SparkSession, table: str, snapshot: int, upto: int, columns: Sequence[str]) -> DataFrame:
     """The rows themselves; keys are unique in every log, so that each weight is one."""
-    return weighted_state(session, table, snapshot, upto, columns).drop(DIFF)
+    rows = deltas(session, table, snapshot, upto).select(*(F.col(quoted(name)) for name in (*columns, DIFF)))
+    return frame_of(session, consolidated(relation_of(rows), columns)).drop(DIFF)
 
 
 def settled_state(
