@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -48,6 +49,11 @@ PIPELINE = """
 
     @merged.stage(keys=["g"])
     def counted(given):
+        return given.groupBy("g").agg(F.count("*").alias("n"), F.max("k").alias("last"), F.max("x").alias("most"))
+"""
+LATER = """
+    @merged.stage(keys=["g"])
+    def late(given):
         return given.groupBy("g").agg(F.count("*").alias("n"), F.max("k").alias("last"), F.max("x").alias("most"))
 """
 EPOCHS = 8
@@ -170,6 +176,7 @@ def test_merges_between_epochs_change_no_state(project: Callable[..., Project], 
     after_merges(made, spark)
     after_losses(made, spark)
     check(made, states, 8)
+    a_later_stage(made, spark, found, states)
     for name in made.catalog.names("merged") - {"_frontier"}:
         table = made.log("merged", name).load()
         assert table is not None
@@ -220,3 +227,16 @@ def after_losses(made: Project, spark: SparkSession) -> None:
     (failed,) = repair(made, lambda: spark, "merged").failed
     assert (failed.collection, failed.error.code) == ("given", "NOT_REPAIRABLE")
     path.write_bytes(kept)
+
+
+def a_later_stage(made: Project, spark: SparkSession, found: list[list[Row]], states: list[dict[int, Row]]) -> None:
+    """It begins where its inputs keep single epochs."""
+    code = PIPELINE.format(changes=[*found, []]) + LATER
+    (made.settings.root / "include" / "pipelines" / "merged.py").write_text(textwrap.dedent(code))
+    again = Project.load(made.settings.root)
+    run_epoch(again, spark, "merged", "8")
+    graph = again.graph("merged")
+    assert [(entry.lower, entry.description.upper) for entry in again.log("merged", "late").entries()] == [(8, 9), (0, 8)]
+    assert settled(show.rows(again, graph, "late", "7")[1]) == expected("counted", states[7], 7)
+    with pytest.raises(FirnlineError, match="EPOCH_COMPACTED"):
+        show.rows(again, graph, "late", "6")

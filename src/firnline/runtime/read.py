@@ -13,7 +13,7 @@ from firnline.model.graph import Graph
 from firnline.model.names import BOOKKEEPING
 from firnline.runtime.gaps import of_pipeline, sentence
 from firnline.runtime.project import Project
-from firnline.runtime.show import visible_upto
+from firnline.runtime.show import looked_again, visible_upto
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,13 +47,18 @@ def read(
     """
     found = project or Project.load()
     graphs = {pipeline: found.graph(pipeline) for pipeline in {name.partition(".")[0] for name in names}}
-    cut = {pipeline: visible_upto(found, graph, as_of) for pipeline, graph in graphs.items()}
-    frames = []
-    for name in names:
-        pipeline, _, collection = name.partition(".")
-        graphs[pipeline].collection(collection)
-        _warn(found, graphs[pipeline], collection, cut[pipeline])
-        frames.append(_frame(found, session, graphs[pipeline], collection, cut[pipeline]))
+
+    def look() -> list[DataFrame]:
+        cut = {pipeline: visible_upto(found, graph, as_of) for pipeline, graph in graphs.items()}
+        frames = []
+        for name in names:
+            pipeline, _, collection = name.partition(".")
+            graphs[pipeline].collection(collection)
+            _warn(found, graphs[pipeline], collection, cut[pipeline])
+            frames.append(_frame(found, session, graphs[pipeline], collection, cut[pipeline]))
+        return frames
+
+    frames = looked_again(look, as_of)
     return frames[0] if len(frames) == 1 else tuple(frames)
 
 

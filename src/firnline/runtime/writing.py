@@ -198,7 +198,7 @@ class Destination:
         lower = self.head.description.upper
         name = self.log.collection
         sidecar = Sidecar(name, lower, epoch.upper, made.attempt, fingerprint, inputs, made.digests, seconds, determinants)
-        verdict = self.log.publish(generation, sidecar, made.snapshot)
+        verdict = self.log.publish(generation, sidecar, made.snapshot, is_one=lower >= epoch.lower)
         if made.is_in_waves:
             self.log.sweep()
         return verdict
