@@ -161,6 +161,9 @@ def test_merges_between_epochs_change_no_state(project: Callable[..., Project], 
     for epoch in (5, 6):
         run_epoch(made, spark, "merged", str(epoch))
     check(made, states, 7)
+    for epoch in (3, 6):  # without, and with, removals above the merged layer
+        read = firnline.read("merged.given", as_of=str(epoch), session=spark, project=made).collect()
+        assert settled([tuple(each.asDict(recursive=True).values()) for each in read]) == expected("given", states[epoch], epoch)
     assert verify(made, "merged", spark).problems == ()
 
     planned = merges(made, graph, safe_point(made, graph).at)
