@@ -148,8 +148,6 @@ def test_merges_between_epochs_change_no_state(project: Callable[..., Project], 
     with pytest.raises(AssertionError):
         merge_all(made, spark, [Merge("merged", "given", 0, 5, 5, 0, 0, 1.0)])  # beyond the safe point
 
-    hidden = {each.collection for each in everything(made, 0, 4)} - {"given", "names", "named", "counted"}
-    assert hidden, "what a stage keeps is merged, too"
     merge_all(made, spark, everything(made, 1, 3))
     check(made, states, 4)
     run_epoch(made, spark, "merged", "4")
@@ -221,7 +219,7 @@ def after_losses(made: Project, spark: SparkSession) -> None:
             local(data_file(found, 5, 0).file.path).unlink()
     mended = repair(made, lambda: spark, "merged")
     assert mended.is_whole, [(each.collection, str(each.error)) for each in mended.failed]
-    assert {"named", "counted"} < {each.step.collection for each in mended.done}
+    assert {"named", "counted"} <= {each.step.collection for each in mended.done}
     assert verify(made, "merged", spark).problems == ()
 
     path = local(data_file(taken(made, "merged", "given"), 7, 1).file.path)

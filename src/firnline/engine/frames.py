@@ -24,7 +24,7 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from firnline.engine.session import CATALOG
-from firnline.incremental.relation import column, consolidated, kept, project
+from firnline.incremental.relation import column, consolidated, in_one, kept, project
 from firnline.model.names import DIFF, EPOCH, floating, quoted
 
 
@@ -113,15 +113,26 @@ def state(session: SparkSession, table: str, snapshot: int, upto: int, columns: 
 
 
 def settled_state(
-    session: SparkSession, table: str, snapshot: int, settled: int, upto: int, columns: Sequence[str], keys: Sequence[str]
+    session: SparkSession,
+    table: str,
+    snapshot: int,
+    settled: int,
+    upto: int,
+    columns: Sequence[str],
+    keys: Sequence[str],
+    *,
+    is_few: bool,
 ) -> DataFrame:
-    """The same rows, where nothing is removed before the point ``settled``, and little after it; keys identify rows."""
+    """The same rows, where nothing is removed before the point ``settled``, and little after it; keys identify rows.
+
+    With ``is_few`` what comes after it is so little that one task handles it quicker than several.
+    """
     names = [F.col(quoted(name)) for name in columns]
     before = deltas(session, table, snapshot, settled).select(*names)
     if settled >= upto:
         return before
     after = deltas(session, table, snapshot, upto).where(F.col(EPOCH) >= settled).select(*names, DIFF)
-    changes = frame_of(session, consolidated(relation_of(after), columns))
+    changes = frame_of(session, consolidated(in_one(relation_of(after)) if is_few else relation_of(after), columns))
     on = [F.col(quoted(key)).alias(f"_firnline_{at}") for at, key in enumerate(keys)]
     removed = F.broadcast(changes.where(F.col(DIFF) < 0).select(*on))
     matching = [F.col(quoted(key)).eqNullSafe(F.col(f"_firnline_{at}")) for at, key in enumerate(keys)]

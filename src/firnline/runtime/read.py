@@ -71,6 +71,7 @@ def _warn(project: Project, graph: Graph, collection: str, upto: int) -> None:
 
 def _frame(project: Project, session: SparkSession | None, graph: Graph, collection: str, upto: int) -> DataFrame:
     from firnline.engine.frames import exact, settled_state, state, table_name
+    from firnline.engine.staging import FEW
     from firnline.tables.log import entries_of, head_of
 
     loaded = project.log(graph.name, collection).load()
@@ -82,11 +83,13 @@ def _frame(project: Project, session: SparkSession | None, graph: Graph, collect
     opened = session or _shared(project)
     table = table_name(graph.name, collection)
     columns = [column for column in loaded.columns if column not in BOOKKEEPING]
-    settled, removed = _settled(graph.schedule.start, [entry for entry in entries_of(loaded) if entry.lower < upto])
+    layers = [entry for entry in entries_of(loaded) if entry.lower < upto]
+    settled, removed = _settled(graph.schedule.start, layers)
     if settled == graph.schedule.start or removed > _MOST_BROADCAST:
         return exact(state(opened, table, head.snapshot, upto, columns))
     keys = graph.collection(collection).keys
-    return exact(settled_state(opened, table, head.snapshot, min(settled, upto), upto, columns, keys))
+    is_few = sum(layer.rows for layer in layers if layer.lower >= settled) <= FEW
+    return exact(settled_state(opened, table, head.snapshot, min(settled, upto), upto, columns, keys, is_few=is_few))
 
 
 def _settled(start: int, layers: list[Entry]) -> tuple[int, int]:
