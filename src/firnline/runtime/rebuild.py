@@ -36,11 +36,16 @@ def metadata(project: Project, graph: Graph, log: Holding) -> None:
         return next((each for each in several if each.attempt in known), several[0])
 
     rebuild_metadata(project.catalog, log.pipeline, log.collection, choose)
-    if log.collection == TABLE:
+    if log.collection != TABLE:
+        return
+    try:
         heads = {each.name: project.log(graph.name, each.name).head() for each in graph.collections}
-        frontier = cut({name: head.description if head else None for name, head in heads.items()})
-        if frontier is not None:
-            project.control(graph.name).advance(frontier)
+    except FirnlineError as error:
+        _logger.warning("the frontier of %s stays behind until its next epoch is complete: %s", graph.name, error)
+        return
+    frontier = cut({name: head.description if head else None for name, head in heads.items()})
+    if frontier is not None:
+        project.control(graph.name).advance(frontier)
 
 
 def sidecar(project: Project, graph: Graph, log: Holding, snapshot: int, session: Callable[[], SparkSession]) -> None:

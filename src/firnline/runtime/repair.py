@@ -141,6 +141,7 @@ def repair(
     for damaged, mending in zip(pipelines, menders, strict=True):
         if damaged.graph.name in stopped:
             continue
+        done += mending.found([log for log in damaged.logs if not (log.is_control or log.metadata.is_sound())])
         for log in in_order(damaged.graph, damaged.logs):
             try:
                 done += mending.mended(log.collection, damaged.of(log))
@@ -224,6 +225,16 @@ class Mending:
             if step is not None and step.what == "rows" and not step.is_retried and step.collection not in self.contracts:
                 self.contracts[step.collection] = contract_for(self.declared, step, plan)
 
+    def found(self, logs: Sequence[Holding]) -> list[Done]:
+        """Bring back metadata files before all else: how far the frontier was is told by the ends of all logs."""
+        done = []
+        for log in logs:
+            try:
+                done += [self._done(log, step) for step in steps_for(log, problems_of(log), self.graph).steps]
+            except FirnlineError as error:
+                _logger.info("%s.%s: its metadata is lost for now: %s", log.pipeline, log.collection, error)
+        return [each for each in done if each is not None]
+
     def mended(self, collection: str, problems: Sequence[Problem]) -> list[Done]:
         """Take steps for a log until none is left; ``problems`` may know more than looking at its files tells."""
         done: list[Done] = []
@@ -239,16 +250,20 @@ class Mending:
             if not found.steps:
                 self.refusals += found.refusals
                 return done if any(each.step.what == "rows" for each in done) else done + self._retried(log)
-            step = found.steps[0]
-            self.taking(step)
-            began = time.monotonic()
-            became = self._take(log, step)
-            if not became.is_done:
+            step = self._done(log, found.steps[0])
+            if step is None:
                 continue
-            done.append(Done(step, time.monotonic() - began, *became[:3]))
-            if step.what == "rows":
+            done.append(step)
+            if step.step.what == "rows":
                 deep = []
         raise FirnlineError("COMMIT_CONTENDED", f"{self.graph.name}.{collection} is still damaged after {_MOST_LOOKS} steps")
+
+    def _done(self, log: Holding, step: Step) -> Done | None:
+        """A step, taken; None if somebody else came between."""
+        self.taking(step)
+        began = time.monotonic()
+        became = self._take(log, step)
+        return Done(step, time.monotonic() - began, *became[:3]) if became.is_done else None
 
     def _retried(self, log: Holding) -> list[Done]:
         """Bring back rows of gaps: from their files, if these have turned up, else by computing them."""

@@ -103,6 +103,16 @@ def test_the_frontier_comes_back(project: Project, what: str) -> None:
     assert project.control("web").frontier() == before
 
 
+def test_the_frontier_comes_back_as_far_as_it_was_when_a_log_lost_its_metadata_too(project: Project) -> None:
+    before = project.control("web").frontier()
+    for name in ("_frontier", "seen"):
+        local(taken(project, "web", name).metadata.path).unlink()
+    found = repair(project, no_session)
+    assert found.is_whole, found
+    assert sorted(each.step.collection for each in found.done) == ["_frontier", "seen"]
+    assert project.control("web").frontier() == before
+
+
 def test_several_kinds_of_damage_are_repaired_one_after_the_other(project: Project) -> None:
     before, log = rows(project), taken(project, "web", "seen")
     for file in (local(log.metadata.path), manifest(log, 0), local(log.revisions[1].manifest_list.path)):
