@@ -12,7 +12,7 @@ from firnline.model.graph import Graph
 from firnline.model.stored_file import StoredFile
 from firnline.plan.frontier import cut
 from firnline.plan.repairing import owner
-from firnline.plan.verification import Holding, data_of
+from firnline.plan.verification import Holding
 from firnline.runtime.project import Project
 
 if TYPE_CHECKING:
@@ -136,12 +136,15 @@ def _inputs(project: Project, graph: Graph, log: Holding, entry: Entry) -> dict[
 
 def _files(log: Holding, entry: Entry) -> tuple[StoredFile, ...] | None:
     """The data files of a publish that are still those it was published with; None where manifests cannot be read."""
-    manifests = [manifest for revision in log.published() for manifest in revision.manifests or ()]
-    if any(revision.manifests is None for revision in log.published()) or not all(each.file.is_sound() for each in manifests):
+    holders = [each for each in log.published() if each.snapshot == entry.snapshot or each.is_repair]
+    if any(each.manifests is None for each in holders):
         return None
-    repaired = {file.path for revision in log.published() if revision.is_repair for file in revision.files or ()}
+    manifests = [manifest for each in holders for manifest in each.manifests or ()]
+    if not all(each.file.is_sound() for each in manifests):
+        return None
+    repaired = {file.path for each in holders if each.is_repair for file in each.files or ()}
     found = []
-    for _, data in data_of(log):
+    for data in (data for manifest in manifests for data in manifest.data):
         if data.first is None or data.last is None or data.part is None or data.file.path in repaired:
             continue
         if entry.lower <= data.first and data.last < entry.description.upper:

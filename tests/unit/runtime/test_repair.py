@@ -123,6 +123,27 @@ def test_several_kinds_of_damage_are_repaired_one_after_the_other(project: Proje
     assert rows(project) == before
 
 
+@pytest.mark.parametrize(
+    "files",
+    [
+        lambda log: [sidecar(log, 1), manifest(log, 0)],
+        lambda log: [sidecar(log, 1), local(log.revisions[2].manifest_list.path), manifest(log, 2)],
+    ],
+    ids=["another one's manifest", "the head's list"],
+)
+def test_nothing_is_computed_where_sidecars_and_manifests_together_name_all_data_files(
+    project: Project, files: Callable[[Holding], list[Path]]
+) -> None:
+    before = rows(project)
+    for file in files(taken(project, "web", "seen")):
+        file.unlink()
+    found = repair(project, no_session)
+    assert found.is_whole, found
+    assert [each.step.what for each in found.done] == ["sidecars", "manifests"]
+    assert rows(project) == before
+    assert verify(project).problems == ()
+
+
 def test_a_lost_data_file_whose_manifest_is_lost_too_is_still_told(project: Project) -> None:
     log = taken(project, "web", "seen")
     manifest(log, 1).unlink()
