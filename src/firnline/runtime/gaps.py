@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from firnline.model.declaration import Collection as Declared
 from firnline.model.gap import Cell, Gap, Gaps, Span, spans_of
 from firnline.model.graph import Graph
 from firnline.plan.completeness import touched
@@ -68,6 +69,14 @@ def affected(project: Project, graph: Graph, collection: str) -> dict[str, int]:
     own = [made_by.name] if made_by is not None and made_by.kind == "stage" else []
     heads = {name: project.log(graph.name, name).head() for name in (*own, *graph.readers(collection))}
     return {name: head.description.upper if head else graph.schedule.start for name, head in heads.items()}
+
+
+def had_gaps(project: Project, graph: Graph, collection: Declared) -> list[str]:
+    """The logs of which rows were left out at some time, of those that a stage reads: its inputs, and what it has published."""
+    if collection.kind == "source":
+        return []
+    kept = [name for name in project.catalog.names(graph.name) if owner(graph, name) == collection]
+    return [name for name in (*collection.inputs, *sorted(kept)) if project.log(graph.name, name).had_gaps()]
 
 
 def turned(project: Project, graph: Graph, log: Holding) -> bool:

@@ -110,14 +110,23 @@ def _input(generation: int, upper: int, snapshot: int, rows: int, parts: str) ->
 
 def _added(project: Project, session: SparkSession, table: Log, entry: Entry) -> dict[tuple[int, int], Digest]:
     """The digests of the rows as they stand in storage."""
+    from pyspark.errors import PySparkException
+
     from firnline.engine.frames import deltas, table_name
     from firnline.engine.staging import columns_of, digests
     from firnline.model.names import EPOCH
+    from firnline.runtime.evaluation import diagnosed
 
     loaded, name = table.load(), table_name(table.pipeline, table.collection)
     assert loaded is not None, "it was looked at"
     rows = deltas(session, name, entry.through[0], entry.description.upper).where(f"{EPOCH} >= {entry.lower}")
-    return digests(rows, columns_of(rows.schema, loaded.columns))
+    try:
+        return digests(rows, columns_of(rows.schema, loaded.columns))
+    except PySparkException as error:
+        code, text = diagnosed(error)
+        what = f"no ledger knows what {entry.sidecar} said, and its rows cannot be read: {text}"
+        lost = f"{table.pipeline}.{table.collection}: {what}"
+        raise FirnlineError("ENGINE_LOST" if code == "ENGINE_LOST" else "NOT_REPAIRABLE", lost) from error
 
 
 def _inputs(project: Project, graph: Graph, log: Holding, entry: Entry) -> dict[str, Input]:

@@ -18,7 +18,7 @@ from firnline.errors import FirnlineError
 from firnline.model.declaration import OnLoss
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
-from firnline.model.gap import Gap
+from firnline.model.gap import Cell, Gap
 from firnline.model.graph import Graph
 from firnline.plan.repairing import Plan, Refusal, Step, in_order, owner, plan, retry, steps_for, to_rewind
 from firnline.plan.verification import Holding, Problem, problems_of, published_digests
@@ -335,6 +335,8 @@ class _Replaying:
     recomputed: int = 0
     given_up: dict[int, FirnlineError] = field(default_factory=dict)
     """The epochs whose rows cannot be made again, and why."""
+    put: set[Cell] = field(default_factory=set)
+    """What is in the log again."""
     is_done: bool = True
     """Whether all that waited got there."""
 
@@ -392,10 +394,9 @@ class _Replaying:
         return self._made(epoch, is_corrected=True)
 
     def _without(self) -> list[str]:
-        """The inputs of which rows were left out at some time."""
+        """The logs of which rows were left out at some time, of those that the rows are made from."""
         made_by = owner(self.mending.graph, self.log.collection)
-        inputs = made_by.inputs if made_by is not None else ()
-        return [name for name in inputs if self.mending.project.log(self.log.pipeline, name).had_gaps()]
+        return gaps.had_gaps(self.mending.project, self.mending.graph, made_by) if made_by is not None else []
 
     def _made(self, epoch: Epoch, *, is_corrected: bool) -> Staged:
         from firnline.runtime.recheck import recheck
@@ -411,7 +412,8 @@ class _Replaying:
         try:
             self._compare(epoch, staged)
             made = [*(each for _, each in self.waiting), staged]
-            recheck(mending.project, mending.graph, mending.session(), name, epoch, made, self.step.cells)
+            lost = [cell for cell in self.step.cells if cell not in self.put]
+            recheck(mending.project, mending.graph, mending.session(), name, epoch, made, lost)
         except BaseException:
             self._table.discard(staged.attempt)
             raise
@@ -466,7 +468,10 @@ class _Replaying:
         computed = sum(each.computed for _, each in self.waiting)
         note = Repair(self.log.collection, world().new_id(), cells, tuple(sorted(out)), (), lost, computed, seconds)
         change = Exchange(out=out, staged=staged, manifests=self.step.manifests)
-        self.is_done &= exchange(self._table, self.log, note, change)
+        if exchange(self._table, self.log, note, change):
+            self.put.update(cells)
+        else:
+            self.is_done = False
         self.waiting.clear()
         self.log = taken(self.mending.project, self.log.pipeline, self.log.collection)
 
