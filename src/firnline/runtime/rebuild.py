@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 
-def metadata(project: Project, graph: Graph, log: Holding) -> None:
-    """A metadata file, from an older one and what was published after it; a frontier also from the logs."""
+def metadata(project: Project, graph: Graph, log: Holding) -> bool:
+    """A metadata file, from an older one and what was published after it; a frontier also from the logs.
+
+    Whether nobody else came between.
+    """
     from firnline.tables.control import TABLE
     from firnline.tables.rebuilding import rebuild_metadata
 
@@ -35,17 +38,18 @@ def metadata(project: Project, graph: Graph, log: Holding) -> None:
     def choose(several: list[Sidecar]) -> Sidecar:
         return next((each for each in several if each.attempt in known), several[0])
 
-    rebuild_metadata(project.catalog, log.pipeline, log.collection, choose)
-    if log.collection != TABLE:
-        return
+    is_done = rebuild_metadata(project.catalog, log.pipeline, log.collection, log.metadata.path, choose)
+    if not is_done or log.collection != TABLE:
+        return is_done
     try:
         heads = {each.name: project.log(graph.name, each.name).head() for each in graph.collections}
     except FirnlineError as error:
         _logger.warning("the frontier of %s stays behind until its next epoch is complete: %s", graph.name, error)
-        return
+        return True
     frontier = cut({name: head.description if head else None for name, head in heads.items()})
     if frontier is not None:
         project.control(graph.name).advance(frontier)
+    return True
 
 
 def sidecar(project: Project, graph: Graph, log: Holding, snapshot: int, session: Callable[[], SparkSession]) -> None:

@@ -302,7 +302,7 @@ class Mending:
                 for snapshot in step.sidecars:
                     rebuild.sidecar(self.project, self.graph, log, snapshot, self.session)
             case "metadata":
-                rebuild.metadata(self.project, self.graph, log)
+                return _Taken(is_done=rebuild.metadata(self.project, self.graph, log))
         return _Taken()
 
     def _rename(self, log: Holding, step: Step) -> bool:

@@ -8,7 +8,9 @@ from typing import NoReturn
 
 import pytest
 
+from firnline.model.gap import Gap, Span
 from firnline.plan.verification import Holding
+from firnline.runtime import rebuild
 from firnline.runtime.project import Project
 from firnline.runtime.repair import planned, repair
 from firnline.runtime.verify import verify
@@ -111,6 +113,17 @@ def test_the_frontier_comes_back_as_far_as_it_was_when_a_log_lost_its_metadata_t
     assert found.is_whole, found
     assert sorted(each.step.collection for each in found.done) == ["_frontier", "seen"]
     assert project.control("web").frontier() == before
+
+
+def test_metadata_that_somebody_else_rebuilt_first_is_left_alone(project: Project) -> None:
+    control, graph = project.control("web"), project.graph("web")
+    local(taken(project, "web", "_frontier").metadata.path).unlink()
+    seen_before = taken(project, "web", "_frontier")
+    assert repair(project, no_session).is_whole
+    gap = Gap("g", "seen", (Span(1, 1, (1,)),), 2, "2026-01-01", "web.seen", "gone")
+    control.change(lambda gaps: gaps.opened(gap))
+    assert not rebuild.metadata(project, graph, seen_before)
+    assert control.gaps().gaps == (gap,)
 
 
 def test_several_kinds_of_damage_are_repaired_one_after_the_other(project: Project) -> None:
