@@ -109,11 +109,7 @@ class Trash:
         return found
 
     def contents(self, table: Metadata, record: Record, named: set[str]) -> list[Piece]:
-<<<<<<< HEAD
-        """The files of a record that nobody names, in the order in which they may be removed."""
-=======
         """The files of a record that are not among those that anybody names, in the order in which they may be removed."""
->>>>>>> wt-trash
         layers: tuple[dict[str, Piece], ...] = ({}, {}, {})
         for dropped in record.dropped:
             lists = [dropped.manifest_list, *self._left(dropped)]
