@@ -239,7 +239,9 @@ class Mending:
         done = []
         for log in logs:
             try:
-                done += [self._done(log, step) for step in steps_for(log, problems_of(log), self.graph).steps]
+                problems = problems_of(log)
+                steps = steps_for(log, problems, self.graph, copies=restore.copies(self.replicas, log, problems)).steps
+                done += [self._done(log, step) for step in steps[:1]]
             except FirnlineError as error:
                 _logger.info("%s.%s: its metadata is lost for now: %s", log.pipeline, log.collection, error)
         return [each for each in done if each is not None]
