@@ -279,7 +279,7 @@ def test_metadata_is_written_anew_from_a_merge_where_what_it_stands_for_is_gone(
     files = sorted(path for path in iceberg.read_all(f"{table.location}/metadata") if path.endswith(".metadata.json"))
     for path in (*merge.out, *files[1:]):  # the first of them knows of no epoch
         iceberg.remove(path)
-    rebuild_metadata(iceberg, "web", "visits", lambda several: several[0])
+    rebuild_metadata(iceberg, "web", "visits", table.version, lambda several: several[0])
     assert rows(merged) == before
     assert ranges(merged) == [(40, 50), (30, 40), (20, 30), (0, 20)]
     assert since(merged) == 20
