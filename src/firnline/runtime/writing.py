@@ -200,7 +200,7 @@ class Destination:
         sidecar = Sidecar(name, lower, epoch.upper, made.attempt, fingerprint, inputs, made.digests, seconds, determinants)
         verdict = self.log.publish(generation, sidecar, made.snapshot, is_one=lower >= epoch.lower)
         if made.is_in_waves:
-            self.log.sweep(lower)
+            self.log.sweep(epoch.lower)
         return verdict
 
 
