@@ -46,7 +46,8 @@ def test_lost_files_and_ended_epochs_come_back_and_are_reported(
 ) -> None:
     # So few that the epoch is cut into as many waves as it can be, however long the epoch before it took.
     monkeypatch.setattr("firnline.runtime.waves.FEW", 2000 // retries.WAVES)
-    module = pipeline.MODULE.format(visits=2000, copies=retries.copies(1))
+    shares = (0.5,)
+    module = pipeline.MODULE.format(visits=2000, copies=retries.copies(1, shares))
     project = make_project(tmp_path, f'work = "{lake[0]}"\n', recovery=module)
     said: list[str] = []
     repaired = repairs.measured(project, lake[1], 1, said.append, lost_parts=(1, pipeline.PARTS), warm_up=0)
@@ -55,7 +56,7 @@ def test_lost_files_and_ended_epochs_come_back_and_are_reported(
     assert [each.differences for each in repaired] == [[]] * 6
     assert all(sum(each.rows_lost) for each in repaired)
     assert [each.amplification for each in repaired[:2]] == [1.0, 1.0], "a part of a keyed join comes from the same parts"
-    retried = retries.measured(project, lake[1], 1, said.append, shares=(0.5,), has_warm_up=False)
+    retried = retries.measured(project, lake[1], 1, said.append, shares=shares, has_warm_up=False)
     assert [each.differences for each in retried] == [[]] * 2
     assert all(waves >= retries.WAVES for each in retried for waves in each.waves)
     assert [each.kept for each in retried] == [[round(each.share * waves) for waves in each.waves] for each in retried]
