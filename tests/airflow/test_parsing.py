@@ -48,9 +48,10 @@ print(json.dumps({"intervals": found, "catchup": stored.catchup, "max_active_run
 """
 
 
-def run(script: str, file: Path, environment: dict[str, str], home: Path) -> Any:
+def run(script: str, file: Path, environment: dict[str, str], home: Path, *words: str) -> Any:
+    """What a script prints last, in a process of its own that may import Airflow."""
     done = subprocess.run(
-        [sys.executable, "-c", script, str(file)],
+        [sys.executable, "-c", script, str(file), *words],
         env={**environment, "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"},
         capture_output=True,
         text=True,
