@@ -1,13 +1,34 @@
 """Ordinary PySpark in; incremental, rewindable, self-healing Iceberg tables out."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from firnline.errors import FirnlineError
 from firnline.model.check import check
 from firnline.model.declaration import Pipeline
 from firnline.model.loss import Loss
-from firnline.runtime.gaps import completeness
-from firnline.runtime.iterate import iterate
-from firnline.runtime.logical_time import epoch_time
-from firnline.runtime.read import read
-from firnline.runtime.reader import Reader, reader
+
+if TYPE_CHECKING:
+    from firnline.runtime.gaps import completeness
+    from firnline.runtime.iterate import iterate
+    from firnline.runtime.logical_time import epoch_time
+    from firnline.runtime.read import read
+    from firnline.runtime.reader import Reader, reader
 
 __all__ = ["FirnlineError", "Loss", "Pipeline", "Reader", "check", "completeness", "epoch_time", "iterate", "read", "reader"]
+
+_LATE = {
+    "Reader": "reader",
+    "completeness": "gaps",
+    "epoch_time": "logical_time",
+    "iterate": "iterate",
+    "read": "read",
+    "reader": "reader",
+}
+"""Names and their modules in ``runtime``, imported when first used: a DAG file that only names a pipeline is parsed without."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATE:
+        return getattr(import_module(f"firnline.runtime.{_LATE[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

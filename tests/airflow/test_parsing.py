@@ -48,9 +48,10 @@ print(json.dumps({"intervals": found, "catchup": stored.catchup, "max_active_run
 """
 
 
-def run(script: str, file: Path, environment: dict[str, str], home: Path) -> Any:
+def run(script: str, file: Path, environment: dict[str, str], home: Path, *words: str) -> Any:
+    """What a script prints last, in a process of its own that may import Airflow."""
     done = subprocess.run(
-        [sys.executable, "-c", script, str(file)],
+        [sys.executable, "-c", script, str(file), *words],
         env={**environment, "AIRFLOW_HOME": str(home), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"},
         capture_output=True,
         text=True,
@@ -60,7 +61,7 @@ def run(script: str, file: Path, environment: dict[str, str], home: Path) -> Any
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_parsing_imports_no_engine_and_takes_under_half_a_second(
+def test_parsing_imports_no_engine_and_needs_under_half_a_second(
     project: Project, environment: dict[str, str], tmp_path: Path
 ) -> None:
     file = project.settings.root / "dags" / "amplab.py"
@@ -68,7 +69,7 @@ def test_parsing_imports_no_engine_and_takes_under_half_a_second(
     for _ in range(TRIES):
         found = run(PARSE, file, environment, tmp_path)
         assert found["engines"] == []
-        best = min(best, found["seconds"])
+        best = min(best, found["cpu"])  # a busy machine makes it later, not more
         print(f"parsed in {found['seconds']:.3f} s ({found['cpu']:.3f} s of processor time) beyond importing Airflow")
         if best < LIMIT:
             break

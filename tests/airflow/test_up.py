@@ -50,7 +50,7 @@ def test_up_serves_until_it_is_killed_and_then_nothing_is_left(environment: dict
         assert second.stdout == ""
 
         started = processes_of(home)
-        assert len(started) >= 8  # four components, each under a warden
+        assert len(started) >= 10  # five components, each under a warden
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()

@@ -198,8 +198,8 @@ class Api:
             answer = self._client.request(method, f"/api/v2/{path}", **options)
             if answer.status_code == httpx.codes.UNAUTHORIZED:
                 del self._client.headers["Authorization"]
-            elif answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
-                time.sleep(_PAUSE)  # SQLite was locked
+            elif _is_locked(answer):
+                time.sleep(_PAUSE)
             else:
                 break
         if answer.status_code == httpx.codes.NOT_FOUND and missing is not None:
@@ -217,6 +217,20 @@ class Api:
         answer = self._client.post("/auth/token", json=self._login)
         answer.raise_for_status()
         self._client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
+
+
+def is_serving_tasks(port: int) -> bool:
+    """Whether the server that tasks talk to answers at that port."""
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/execution/health", trust_env=False).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def _is_locked(answer: httpx.Response) -> bool:
+    """Whether SQLite was locked for too long. Airflow has undone the call then; most of its calls only say "Database error"."""
+    is_undone = answer.status_code == httpx.codes.INTERNAL_SERVER_ERROR and "Database error" in answer.text
+    return is_undone or answer.status_code == httpx.codes.SERVICE_UNAVAILABLE
 
 
 def _run(entry: dict[str, Any]) -> Run:

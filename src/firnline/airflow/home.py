@@ -71,10 +71,11 @@ class Home:
         """The password of ``USER``."""
         return str(json.loads((self.path / "passwords.json").read_text())[USER])
 
-    def environment(self, port: int) -> dict[str, str]:
-        """What Airflow's components need to know, on top of this process's own environment."""
+    def environment(self, port: int, task_port: int) -> dict[str, str]:
+        """What Airflow's components need to know, on top of this process's own environment; tasks call the second port."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW__")}
-        options = {f"AIRFLOW__{name.replace('.', '__').upper()}": str(value) for name, value in self._options(port).items()}
+        settings = self._options(port, task_port)
+        options = {f"AIRFLOW__{name.replace('.', '__').upper()}": str(value) for name, value in settings.items()}
         master = json.dumps({"conn_type": "spark", "host": self.settings.spark_master})  # a URI with brackets is not parsed
         return {
             "AIRFLOW_CONN_SPARK_DEFAULT": master,
@@ -91,7 +92,7 @@ class Home:
             "PYTHONUNBUFFERED": "1",
         }
 
-    def _options(self, port: int) -> dict[str, object]:
+    def _options(self, port: int, task_port: int) -> dict[str, object]:
         root, url = self.settings.root, f"http://127.0.0.1:{port}"
         connect_args = f"{__name__}.CONNECT_ARGS"
         return {
@@ -103,7 +104,7 @@ class Home:
             "core.hostname_callable": "socket.gethostname",
             "core.simple_auth_manager_users": f"{USER}:admin",
             "core.simple_auth_manager_passwords_file": self.path / "passwords.json",
-            "core.execution_api_server_url": f"{url}/execution/",
+            "core.execution_api_server_url": f"http://127.0.0.1:{task_port}/execution/",
             "core.min_serialized_dag_update_interval": 3,
             "core.dagbag_import_timeout": 120,
             "database.sql_alchemy_conn": f"sqlite:///{self.database}",
@@ -116,7 +117,7 @@ class Home:
             "scheduler.scheduler_idle_sleep_time": 0.25,
             "scheduler.task_instance_heartbeat_timeout": 60,
             "workers.min_heartbeat_interval": 2,  # also how long a worker lingers after its task
-            "workers.execution_api_timeout": 30,  # the api-server's first answer takes longer than five seconds on a busy machine
+            "workers.execution_api_timeout": 30,  # the server's first answer takes longer than five seconds on a busy machine
             "dag_processor.min_file_process_interval": 30,  # a DAG file that changed is parsed at the next refresh
             "dag_processor.refresh_interval": 5,
             "dag_processor.parsing_processes": 1,

@@ -20,17 +20,23 @@ from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
 from firnline.airflow import warden
-from firnline.airflow.api import Api
+from firnline.airflow.api import Api, is_serving_tasks
 from firnline.airflow.home import USER, Home
 from firnline.errors import FirnlineError
 from firnline.settings import Settings
 
 COMPONENTS = {
-    "api-server": ["api-server"],
+    "api-server": ["api-server", "--apps", "core"],
+    "task-server": ["api-server", "--apps", "execution", "--port", "{task_port}"],
     "scheduler": ["scheduler", "--skip-serve-logs"],  # task logs are files of this machine; its log server has a fixed port
     "dag-processor": ["dag-processor"],
     "triggerer": ["triggerer", "--skip-serve-logs"],
 }
+"""People and tasks have a server each. Airflow writes the audit log of people's calls on the event loop. In the same process, a
+task's call that holds SQLite's write lock could not commit meanwhile, as that needs the loop: all would wait until a timeout.
+"""
+
+SERVERS = ("api-server", "task-server")
 
 USUAL_PORT = 8080
 """Where people expect Airflow."""
@@ -109,9 +115,10 @@ class Server:
         self.home = Home(settings)
         self.port = port or _free_port()
         self.url = f"http://127.0.0.1:{self.port}"
+        self._task_port = _free_port()
         self.user = USER
         self._tell = tell
-        self._names = [name for name in COMPONENTS if triggerer or name != "triggerer"]
+        self._workers = [name for name in COMPONENTS if name not in SERVERS and (triggerer or name != "triggerer")]
         self._components: dict[str, Component] = {}
         self._stack = ExitStack()
 
@@ -155,7 +162,7 @@ class Server:
 
     def wait_until_healthy(self, seconds: float = _START_SECONDS) -> None:
         """Wait until every component says that it works."""
-        parts = ["metadatabase", *(name.replace("-", "_") for name in self._names if name != "api-server")]
+        parts = ["metadatabase", *(name.replace("-", "_") for name in self._workers)]
         self.wait("Airflow to be healthy", lambda: self.api.is_healthy(*parts), seconds)
 
     def wait_until_parsed(self, dag: str, seconds: float = _START_SECONDS) -> None:
@@ -191,15 +198,24 @@ class Server:
         marker.write_text(version)
 
     def _begin(self) -> None:
-        for name in self._names:
-            self._log(name).unlink(missing_ok=True)
-            self._start(name, COMPONENTS[name])
-            if name == "api-server":  # a task that does not reach it loses a try
-                self.wait("Airflow's api-server to answer", lambda: self.api.is_healthy("metadatabase"), _START_SECONDS)
+        for name in SERVERS:
+            self._start_anew(name)
+        # A task that does not reach its server loses a try.
+        self.wait("Airflow's servers to answer", self._is_answering, _START_SECONDS)
+        for name in self._workers:
+            self._start_anew(name)
         self.wait_until_healthy()
 
+    def _is_answering(self) -> bool:
+        return self.api.is_healthy("metadatabase") and is_serving_tasks(self._task_port)
+
+    def _start_anew(self, name: str) -> None:
+        self._log(name).unlink(missing_ok=True)
+        self._start(name, [word.format(task_port=self._task_port) for word in COMPONENTS[name]])
+
     def _start(self, name: str, command: list[str]) -> None:
-        self._components[name] = Component(name, command, self._log(name), self.home.environment(self.port))
+        environment = self.home.environment(self.port, self._task_port)
+        self._components[name] = Component(name, command, self._log(name), environment)
 
     def _log(self, name: str) -> Path:
         return self.home.logs / f"{name}.log"
@@ -207,7 +223,7 @@ class Server:
     def _stop(self) -> None:
         with _handling(signal.SIG_IGN, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if scheduler := self._components.pop("scheduler", None):
-                scheduler.stop()  # first and alone: the tasks it ends report their state to the api-server
+                scheduler.stop()  # first and alone: the tasks it ends report their state to the task-server
             for component in self._components.values():
                 component.ask_to_stop()
             for component in self._components.values():

@@ -50,25 +50,33 @@ def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append(f"ask {' '.join(parts)}")
         return found.count(found[-1]) > 1  # not at the first time
 
+    def is_serving_tasks(port: int) -> bool:
+        found.append("ask task-server")
+        return found.count(found[-1]) > 1
+
     monkeypatch.setattr(server, "Component", lambda *arguments: Recorded(*arguments, found))
     monkeypatch.setattr(Api, "is_healthy", is_healthy)
+    monkeypatch.setattr(server, "is_serving_tasks", is_serving_tasks)
     return found
 
 
-def test_nothing_that_runs_tasks_starts_before_the_api_server_answers(settings: Settings, events: list[str]) -> None:
+def test_nothing_that_runs_tasks_starts_before_the_servers_answer(settings: Settings, events: list[str]) -> None:
     with Server(settings, tell=events.append):
         pass
     assert events == [
         "Airflow is starting ...",
         "start migration",
         "start api-server",
-        *["ask metadatabase"] * 2,
+        "start task-server",
+        "ask metadatabase",
+        *["ask metadatabase", "ask task-server"] * 2,
         "start scheduler",
         "start dag-processor",
         *["ask metadatabase scheduler dag_processor"] * 2,
         "Ending Airflow ...",
         "stop scheduler",
         "stop api-server",
+        "stop task-server",
         "stop dag-processor",
     ]
 
