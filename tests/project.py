@@ -64,6 +64,7 @@ def command(root: Path, *words: str, code: int = 0) -> Any:
         contextlib.chdir(root),
         mock.patch.dict(os.environ, _environment(), clear=True),
         mock.patch.object(sys, "argv", ["firnline", *words]),
+        mock.patch.object(sys, "path", [*sys.path]),
         contextlib.redirect_stdout(said),
         contextlib.redirect_stderr(complained),
     ):
