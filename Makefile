@@ -36,6 +36,7 @@ simulate: .venv/.ready ## Run the runtime in a simulated world: SEEDS=17 for one
 	@$(BIN)/python -m tests.simulation $(SEEDS)
 
 nightly: test simulate ## Test, then the tests too long for every change
+	@echo "· properties, with many examples" && $(BIN)/pytest -q --numprocesses 2 --hypothesis-profile nightly tests/property
 	@echo "· nightly tests" && { $(BIN)/pytest -q -m nightly tests || [ $$? -eq 5 ]; }
 
 format: .venv/.ready ## Format the code and mend what the linter can mend
