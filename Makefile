@@ -17,7 +17,7 @@ check: .venv/.ready ## Format, lint, types, import layers and the tests without 
 	@echo "· format and lint" && $(BIN)/ruff format --quiet --check . && $(BIN)/ruff check --quiet .
 	@echo "· types" && $(BIN)/mypy --no-error-summary
 	@echo "· import layers" && { out=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$out"; exit 1; }; }
-	@echo "· tests without a JVM" && $(BIN)/pytest -q -m "not spark and not airflow and not nightly" $(wildcard tests/unit tests/property)
+	@echo "· tests without a JVM" && $(BIN)/pytest -q -m "not spark and not airflow and not nightly" --numprocesses 2 --dist loadfile tests/unit tests/property
 	@echo "· examples in the model's documentation" && $(BIN)/pytest -q --doctest-modules src/firnline/model src/firnline/plan src/firnline/errors.py
 
 # For the tests only: a server binary, started and stopped by the tests themselves.
@@ -36,6 +36,7 @@ simulate: .venv/.ready ## Run the runtime in a simulated world: SEEDS=17 for one
 	@$(BIN)/python -m tests.simulation $(SEEDS)
 
 nightly: test simulate ## Test, then the tests too long for every change
+	@echo "· properties, with many examples" && $(BIN)/pytest -q --numprocesses 2 --hypothesis-profile nightly tests/property
 	@echo "· nightly tests" && { $(BIN)/pytest -q -m nightly tests || [ $$? -eq 5 ]; }
 
 format: .venv/.ready ## Format the code and mend what the linter can mend

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from firnline.runtime.project import Project
 
 settings.register_profile("firnline", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # no clock decides
+settings.register_profile("nightly", settings.get_profile("firnline"), max_examples=2000)
 settings.load_profile("firnline")
 
 ON_SPARK = ("spark", "faults")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import shutil
@@ -10,7 +12,9 @@ import sys
 import textwrap
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+from firnline.cli import main
 from firnline.runtime.project import Project
 from firnline.settings import FILE, Settings
 
@@ -38,10 +42,43 @@ def copy_amplab(root: Path) -> Project:
     return make_project(root, (ROOT / FILE).read_text())
 
 
+def compiled(project: Project, *pipelines: str) -> Project:
+    """Keep the graphs of a project's pipelines; a process for each, as ``Project.graph`` starts it, would load PySpark anew."""
+    with mock.patch.object(sys, "path", [*sys.path]):
+        for pipeline in pipelines:
+            project.declared(pipeline)
+    return project
+
+
 def firnline(root: Path, *words: str, code: int = 0) -> Any:
     """Run a command in a process of its own; its document, or its text."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("FIRNLINE", "SPARK", "PYSPARK"))}
     command = [sys.executable, "-c", "from firnline.cli import main; main()", *words]
-    done = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True)
-    assert done.returncode == code, done.stdout + done.stderr
-    return json.loads(done.stdout) if "--json" in words else done.stdout
+    done = subprocess.run(command, cwd=root, env=_environment(), capture_output=True, text=True)
+    return _told(words, done.stdout, done.stderr, done.returncode, code)
+
+
+def command(root: Path, *words: str, code: int = 0) -> Any:
+    """Run a command that needs no JVM in this process, which saves loading it; its document, or its text."""
+    said, complained, ended = io.StringIO(), io.StringIO(), 0
+    with (
+        contextlib.chdir(root),
+        mock.patch.dict(os.environ, _environment(), clear=True),
+        mock.patch.object(sys, "argv", ["firnline", *words]),
+        mock.patch.object(sys, "path", [*sys.path]),
+        contextlib.redirect_stdout(said),
+        contextlib.redirect_stderr(complained),
+    ):
+        try:
+            main()
+        except SystemExit as end:
+            ended = end.code if isinstance(end.code, int) else 0
+    return _told(words, said.getvalue(), complained.getvalue(), ended, code)
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith(("FIRNLINE", "SPARK", "PYSPARK"))}
+
+
+def _told(words: tuple[str, ...], said: str, complained: str, ended: int, code: int) -> Any:
+    assert ended == code, said + complained
+    return json.loads(said) if "--json" in words else said

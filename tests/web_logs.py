@@ -17,7 +17,7 @@ from firnline.runtime import index
 from firnline.runtime.project import Project
 from firnline.tables.log import ATTEMPT
 from firnline.tables.sidecar import Sidecar
-from tests.project import make_project
+from tests.project import compiled, make_project
 
 PIPELINE = """
     import firnline as fl
@@ -55,7 +55,7 @@ def publish(project: Project, collection: str, epoch: int, digests: dict[tuple[i
 
 def copies(root: Path, pipeline: str = PIPELINE) -> Callable[[], Project]:
     """Makes copies of two logs of three epochs and two parts, and a frontier after the third."""
-    made = make_project(root, web=pipeline)
+    made = compiled(make_project(root, web=pipeline), "web")
     for epoch in range(3):
         for collection in ("visits", "seen"):
             publish(made, collection, epoch)

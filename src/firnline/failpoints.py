@@ -20,7 +20,7 @@ from firnline.errors import FirnlineError
 Kind = Literal["kill", "raise", "hang", "delay", "lost", "twice"]
 VARIABLE = "FIRNLINE_FAILPOINTS"
 GATE = "FIRNLINE_FAILPOINT_GATE"
-"""Where ``twice`` says that it has arrived: a file; it goes on when that is gone."""
+"""Where ``hang`` and ``twice`` say that they have arrived: a file; ``twice`` goes on when that is gone."""
 KINDS: Mapping[Kind, str] = MappingProxyType(
     {
         "kill": "the process dies at once, as by kill -9",
@@ -111,10 +111,14 @@ def _happen(point: str, kind: Kind) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     elif kind in ("raise", "lost"):
         raise OSError(f"failpoint {point}: {KINDS[kind]}")
-    elif kind == "twice":
+    elif kind == "delay":
+        time.sleep(_DELAY_SECONDS)
+    elif kind == "hang":
+        if GATE in os.environ:
+            Path(os.environ[GATE]).write_text(point)
+        time.sleep(_HANG_SECONDS)
+    else:
         gate = Path(os.environ[GATE])
         gate.write_text(point)
         while gate.exists():
             time.sleep(0.05)
-    else:
-        time.sleep(_HANG_SECONDS if kind == "hang" else _DELAY_SECONDS)

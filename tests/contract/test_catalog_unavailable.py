@@ -107,6 +107,7 @@ def test_a_clock_behind_the_last_publish_adds_nothing(iceberg: Catalog, monkeypa
     log.publish(0, attempt(0, 10, "a"), None)
     control.advance(Frontier(10, {"visits": 0}))
     right = time.time
+    monkeypatch.setattr(commit, "_PATIENCE_SECONDS", 0.5)
     with monkeypatch.context() as wrong:
         wrong.setattr(time, "time", lambda: right() - 86400)
         with refused("CLOCK_BEHIND", "web.visits"):

@@ -75,7 +75,7 @@ def test_an_epoch_is_there_once_and_right_after(
         again(made, spark, name)
         gate.unlink()
     if kind in ("hang", "twice"):
-        _until(gate.exists if kind == "twice" else lambda: _stands_still(child))
+        _until(gate.exists)
         again(made, spark, name)
         if kind == "twice":
             gate.unlink()
@@ -100,7 +100,7 @@ def test_a_retry_computes_only_the_waves_that_were_not_staged(
     gate = tmp_path / "gate"
     child = _started(made, spark, name, f"{WAVED}={kind}@2", gate)
     if kind in ("hang", "twice"):
-        _until(gate.exists if kind == "twice" else lambda: _stands_still(child))
+        _until(gate.exists)
     elif kind in ("kill", "raise"):
         child.communicate(timeout=_PATIENCE)
     if kind != "delay":
@@ -132,7 +132,7 @@ def test_maintenance_is_done_after(kind: Kind, project: Make, spark: SparkSessio
     assert left.snapshots == 1
     child = _maintaining(made, name, f"{EXPIRED}={kind}", tmp_path / "gate")
     if kind in ("hang", "twice"):
-        _until((tmp_path / "gate").exists if kind == "twice" else lambda: _left(made, name) == [])
+        _until((tmp_path / "gate").exists)
         assert _expired(made, name) == 0
         (tmp_path / "gate").unlink() if kind == "twice" else child.kill()
     said, complaint = child.communicate(timeout=_PATIENCE)
@@ -174,19 +174,6 @@ def _started(made: Project, spark: SparkSession, name: str, fault: str, gate: Pa
     environment = {**os.environ, "PYTHONPATH": path, VARIABLE: fault, GATE: str(gate)}
     command = [sys.executable, "-m", "tests.faults.child", str(made.settings.root), remote(spark), name, "0"]
     return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def _stands_still(child: subprocess.Popen[str]) -> bool:
-    """A hanging process tells nobody: it has started long ago, and nothing of it moves."""
-    assert child.poll() is None, child.communicate()
-
-    def ticks() -> int:
-        status = Path(f"/proc/{child.pid}/stat").read_text().split()
-        return int(status[13]) + int(status[14])
-
-    before = ticks()
-    time.sleep(3)
-    return before > 200 and ticks() - before <= 2
 
 
 def _until(is_so: Callable[[], bool]) -> None:

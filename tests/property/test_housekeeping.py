@@ -111,9 +111,8 @@ class HousekeepingOnIceberg(Housekeeping):
 
 
 _CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much]
+_EXAMPLES = settings().max_examples
 TestHousekeeping = Housekeeping.TestCase
-TestHousekeeping.settings = settings(max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=_CHECKS)
+TestHousekeeping.settings = settings(max_examples=_EXAMPLES // 2, stateful_step_count=40, suppress_health_check=_CHECKS)
 TestHousekeepingOnIceberg = HousekeepingOnIceberg.TestCase
-TestHousekeepingOnIceberg.settings = settings(
-    max_examples=4, stateful_step_count=20, deadline=None, suppress_health_check=_CHECKS
-)
+TestHousekeepingOnIceberg.settings = settings(max_examples=_EXAMPLES // 25, stateful_step_count=20, suppress_health_check=_CHECKS)

@@ -15,7 +15,7 @@ from pyspark.sql.connect.session import SparkSession
 from firnline.errors import FirnlineError
 from firnline.runtime.project import EXPECTATIONS, Project
 from firnline.runtime.status import status
-from tests.project import firnline
+from tests.project import command
 from tests.spark.running import rows, run_epoch
 
 MakeProject = Callable[..., Project]
@@ -149,7 +149,7 @@ def test_what_fails_is_kept_back_and_what_warns_is_told(
         ("totals", "state", False, 3),
     ]
 
-    told = firnline(made.settings.root, "checks", "--docs", "--json")
+    told = command(made.settings.root, "checks", "--docs", "--json")
     lines = told["pipelines"]["gated"]
     assert [(each["collection"], each["on"], each["last"]["success"]) for each in lines] == [
         ("orders", "delta", True),

@@ -13,7 +13,7 @@ import pytest
 
 from firnline.runtime.project import Project
 from tests.oracle.amplab import expected
-from tests.project import ROOT, copy_amplab, firnline
+from tests.project import ROOT, command, copy_amplab, firnline
 
 EARLY = """
 import pandas as pd
@@ -82,9 +82,9 @@ def test_run_computes_the_epochs_asked_for_and_then_keeps_them(root: Path) -> No
     ]
     said = firnline(root, "run", "pages")
     assert "2 computed, 4 kept" in said
-    assert {entry["how"] for entry in firnline(root, "run", "pages", "--json")} == {"kept"}
+    assert {entry["how"] for entry in command(root, "run", "pages", "--json")} == {"kept"}
     for epoch in EPOCHS:
-        shown = firnline(root, "show", "best_pages", "--as-of", epoch, "--json")
+        shown = command(root, "show", "best_pages", "--as-of", epoch, "--json")
         assert [row["page_url"] for row in shown] == best(epoch)
     changes = firnline(root, "show", "pages.best_pages", "--changes", "--as-of", EPOCHS[1], "--json")
     gone, came = set(best(EPOCHS[0])) - set(best(EPOCHS[1])), set(best(EPOCHS[1])) - set(best(EPOCHS[0]))
@@ -98,7 +98,7 @@ def test_answers_are_the_same_from_a_ledger_made_anew(root: Path) -> None:
         ("lineage", "pages.best_pages", "--epoch", EPOCHS[1]),
         ("lineage", "pages.rankings", "--epoch", EPOCHS[0], "--downstream"),
     ]
-    before = [firnline(root, *words, "--json") for words in asked]
+    before = [command(root, *words, "--json") for words in asked]
     (status,) = before[0]
     assert status["frontier"] == "2026-01-04"
     assert {(line["done"], line["missing"]) for line in status["collections"]} == {(3, 0)}
@@ -112,8 +112,8 @@ def test_answers_are_the_same_from_a_ledger_made_anew(root: Path) -> None:
     ]
     for file in project.settings.work.glob("ledger.db*"):
         file.unlink()
-    firnline(root, "ledger", "rebuild")
-    assert [firnline(root, *words, "--json") for words in asked] == before
+    command(root, "ledger", "rebuild")
+    assert [command(root, *words, "--json") for words in asked] == before
     assert indexed(Project.load(root)) == held
 
 
@@ -122,7 +122,7 @@ def indexed(project: Project) -> tuple[list[Any], ...]:
 
 
 def test_lineage_as_a_tree_and_as_a_picture(root: Path) -> None:
-    told = firnline(root, "lineage", "best_pages", "--epoch", EPOCHS[2], "--part", "0", "--json")
+    told = command(root, "lineage", "best_pages", "--epoch", EPOCHS[2], "--part", "0", "--json")
     assert [(node["collection"], node["epochs"]) for node in told["nodes"]] == [
         ("best_pages", [EPOCHS[2]]),
         ("rankings", [EPOCHS[2]]),
@@ -130,7 +130,7 @@ def test_lineage_as_a_tree_and_as_a_picture(root: Path) -> None:
     assert [(edge["reader"], edge["input"], edge["parts"]) for edge in told["edges"]] == [
         (f"best_pages@{EPOCHS[2]}", f"rankings@{EPOCHS[2]}", "same")
     ]
-    said = firnline(root, "lineage", "best_pages", "--epoch", EPOCHS[2], "--picture", "drawn.svg")
+    said = command(root, "lineage", "best_pages", "--epoch", EPOCHS[2], "--picture", "drawn.svg")
     assert said.index("best_pages") < said.index("rankings")
     drawn = ElementTree.parse(root / "drawn.svg").getroot()
     assert drawn.tag.endswith("svg")
@@ -165,18 +165,18 @@ def test_lineage_imports_neither_spark_nor_pyiceberg_nor_sqlalchemy(root: Path) 
     ],
 )
 def test_a_refusal_has_a_code_and_exit_code_1(root: Path, words: tuple[str, ...], code: str) -> None:
-    assert firnline(root, *words, "--json", code=1)["error"]["code"] == code
+    assert command(root, *words, "--json", code=1)["error"]["code"] == code
 
 
 def test_wrong_usage_is_exit_code_2(root: Path) -> None:
-    firnline(root, "show", code=2)
-    firnline(root, "run", "pages", "--nonsense", code=2)
+    command(root, "show", code=2)
+    command(root, "run", "pages", "--nonsense", code=2)
 
 
 def test_what_a_module_makes_when_it_is_loaded_works_in_its_stages(root: Path) -> None:
     (root / "include/pipelines/early.py").write_text(EARLY)
     firnline(root, "run", "early", "--to", "0")
-    rows = firnline(root, "show", "early.made", "--json")
+    rows = command(root, "show", "early.made", "--json")
     assert [tuple(row.values()) for row in rows] == [
         (0, 0, 0, "A", 1, True),
         (1, 3, 1, "B", 1, False),

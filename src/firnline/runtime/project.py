@@ -15,9 +15,10 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -179,6 +180,7 @@ class Project:
             sys.path.insert(0, root)
         for loaded in [module for module in sys.modules if module == _PACKAGE or module.startswith(f"{_PACKAGE}.")]:
             del sys.modules[loaded]  # an older text of it, or another project's
+        self._forget_bytecode()
         importlib.invalidate_caches()
         try:
             with self._loading():
@@ -208,6 +210,12 @@ class Project:
                 yield
         else:
             yield
+
+    def _forget_bytecode(self) -> None:
+        """Remove what Python kept of the project's code: it tells two texts of one length apart by the second only."""
+        for path in self._code():
+            with suppress(OSError):
+                Path(cache_from_source(str(path))).unlink(missing_ok=True)
 
     def state(self) -> str:
         """A hash of all that a graph, its fingerprints and those of its plans are made from."""

@@ -134,9 +134,11 @@ class Catalog:
         """Append the files of staged snapshots, and drop these, in one transaction that knows no retry."""
         from pyiceberg.table.update.snapshot import ExpireSnapshots
 
+        from firnline.tables.transaction import SparingTransaction
+
         loaded = self._loaded(table)
         _check_clock(table)
-        with reachable(), answering(self.warehouse), loaded.transaction() as transaction:
+        with reachable(), answering(self.warehouse), SparingTransaction(loaded) as transaction:
             files = [file for snapshot in staged for file in _files(loaded, snapshot)]
             with transaction.update_snapshot(snapshot_properties=dict(summary)).fast_append() as append:
                 for file in files:
@@ -174,10 +176,11 @@ class Catalog:
         from pyiceberg.table.update.snapshot import ExpireSnapshots
 
         from firnline.tables.exchanging import exchanging
+        from firnline.tables.transaction import SparingTransaction
 
         loaded = self._loaded(table)
         _check_clock(table)
-        with reachable(), answering(self.warehouse), loaded.transaction() as transaction:
+        with reachable(), answering(self.warehouse), SparingTransaction(loaded) as transaction:
             coming = [file for snapshot in change.staged for file in _files(loaded, snapshot)]
             exchanging(transaction, summary, change, coming).commit()
             if change.staged or change.undone:
@@ -202,7 +205,9 @@ class Catalog:
         """Drop snapshots, leaving the head as it is, and set properties, in one transaction that knows no retry."""
         from pyiceberg.table.update.snapshot import ExpireSnapshots
 
-        with reachable(), answering(self.warehouse), self._loaded(table).transaction() as transaction:
+        from firnline.tables.transaction import SparingTransaction
+
+        with reachable(), answering(self.warehouse), SparingTransaction(self._loaded(table)) as transaction:
             if properties:
                 transaction.set_properties(dict(properties))
             if snapshots:
@@ -348,8 +353,10 @@ class Catalog:
 
 def _append_beside(table: Table, files: Sequence[DataFile], summary: Mapping[str, str]) -> None:
     """A snapshot that stands on the head, and that no branch leads to."""
+    from firnline.tables.transaction import SparingTransaction
+
     with (
-        table.transaction() as transaction,
+        SparingTransaction(table) as transaction,
         transaction.update_snapshot(snapshot_properties=dict(summary), branch=None).fast_append() as append,
     ):
         for file in files:

@@ -18,6 +18,8 @@ BIN := .venv/bin
 TARGETS := $(lastword $(MAKEFILE_LIST)) $(firstword $(MAKEFILE_LIST))
 # What happens to be active in the shell must not take the place of our environment.
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
+# Images for containers often forbid Python to keep what it compiles. Then every process compiles Airflow, PySpark and pandas again.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(TARGETS)

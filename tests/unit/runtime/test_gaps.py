@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import shutil
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
-from zlib import crc32
 
 import pytest
 
@@ -20,7 +18,7 @@ from firnline.runtime.project import Project
 from firnline.runtime.repair import planned, repair
 from firnline.runtime.verify import verify
 from firnline.world import World, replaced
-from tests.project import firnline
+from tests.project import command, compiled
 from tests.verifying import data_file, local, taken
 from tests.web_logs import copies, publish
 
@@ -59,12 +57,7 @@ def lossy(healthy: Callable[[], Project], options: str = ', on_loss="gap"', answ
     project = healthy()
     text = UNREPEATABLE.format(options=options) + (HANDLER.format(answer=answer) if answer else "")
     (project.settings.root / "include" / "pipelines" / "web.py").write_text(textwrap.dedent(text))
-    graphs, kept = project.settings.work / "graphs", project.settings.root.with_name(f"graphs-{crc32(text.encode())}")
-    if kept.exists():  # each is made by a process of its own, which takes seconds
-        shutil.copytree(kept, graphs, dirs_exist_ok=True)
-    else:
-        project.graph("web")
-        shutil.copytree(graphs, kept)
+    compiled(project, "web")
     local(data_file(taken(project, "web", "seen"), 1, 1).file.path).unlink()
     return project
 
@@ -142,13 +135,13 @@ def epochs_of_files(project: Project) -> set[tuple[int, int]]:
 def test_everybody_says_that_rows_are_missing_and_nobody_forgets(healthy: Callable[[], Project]) -> None:
     project = lossy(healthy)
     root = project.settings.root
-    done = firnline(root, "repair", "--json")
+    done = command(root, "repair", "--json")
     assert (done["done"][0]["rows_left_out"], done["is_whole"]) == (2, True)
-    firnline(root, "ledger", "rebuild")
-    (gap,) = firnline(root, "verify", "--json")["gaps"]
+    command(root, "ledger", "rebuild")
+    (gap,) = command(root, "verify", "--json")["gaps"]
     assert (gap["collection"], gap["epochs"], gap["parts"], gap["owner"]) == ("seen", [["1", "1"]], [1], "web.seen")
-    assert "lacks 2 rows of epochs 1, parts 1" in firnline(root, "verify")
-    (web,) = firnline(root, "status", "--json")
+    assert "lacks 2 rows of epochs 1, parts 1" in command(root, "verify")
+    (web,) = command(root, "status", "--json")
     assert {line["collection"]: line["completeness"] for line in web["collections"]} == {
         "visits": "2/2",
         "seen": "1/2",
@@ -197,7 +190,7 @@ def test_what_cannot_be_repeated_would_have_to_be_rewound_with_all_that_came_of_
     assert refusal.code == "NEEDS_REWIND"
     assert "'seen' and 'later' would have to be rewound together" in refusal.what
     assert project.log("web", "seen").head() == head
-    assert "NEEDS_REWIND" in firnline(project.settings.root, "repair", code=1)
+    assert "NEEDS_REWIND" in command(project.settings.root, "repair", code=1)
 
 
 def test_the_handler_is_told_what_is_lost_and_chooses(healthy: Callable[[], Project]) -> None:

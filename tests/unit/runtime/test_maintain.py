@@ -21,7 +21,7 @@ from firnline.tables.layers import KIND, MERGE, newest_exchange
 from firnline.tables.log import ATTEMPT, LOWER
 from firnline.tables.port import Exchange
 from firnline.tables.sidecar import Sidecar
-from tests.project import firnline
+from tests.project import command
 from tests.web_logs import STORED, copies, staged
 
 NOW = timedelta()
@@ -123,10 +123,10 @@ def test_nothing_begins_after_its_time(web: Project) -> None:
 def test_a_merge_is_undone_by_command_and_told_before(web: Project) -> None:
     merge(web, "seen")
     root = web.settings.root
-    plan = firnline(root, "maintain", "web", "--dry-run", "--grace", "0s", "--json")
+    plan = command(root, "maintain", "web", "--dry-run", "--grace", "0s", "--json")
     assert [(step["collection"], step["what"]) for step in plan["steps"]] == [("seen", "expire"), ("seen", "prune")]
     assert len(list(web.log("web", "seen").entries())) == 1, "nothing is changed"
-    said = firnline(root, "maintain", "--undo")
+    said = command(root, "maintain", "--undo")
     assert "web.seen" in said
     assert [entry.lower for entry in web.log("web", "seen").entries()] == [2, 1, 0]
     assert verify(web).problems == ()
@@ -136,12 +136,12 @@ def test_a_merge_is_undone_by_command_and_told_before(web: Project) -> None:
 def test_the_command_says_what_it_did_and_refuses_what_it_cannot_read(web: Project) -> None:
     merge(web, "seen")
     root = web.settings.root
-    done = firnline(root, "maintain", "--grace", "0s", "--json")
+    done = command(root, "maintain", "--grace", "0s", "--json")
     assert done["files_freed"] >= 21
     assert done["failed"] == []
-    assert "Nothing to do." in firnline(root, "maintain", "--bytes", "10GB", "--minutes", "1")
+    assert "Nothing to do." in command(root, "maintain", "--bytes", "10GB", "--minutes", "1")
     for wrong in (("--bytes", "much"), ("--grace", "soon")):
-        assert firnline(root, "maintain", *wrong, "--json", code=1)["error"]["code"] == "BAD_OPTION"
+        assert command(root, "maintain", *wrong, "--json", code=1)["error"]["code"] == "BAD_OPTION"
 
 
 def test_charts_are_drawn_from_runs_and_logs(web: Project, tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_charts_are_drawn_from_runs_and_logs(web: Project, tmp_path: Path) -> No
     assert found.frontier == 3
     page, picture = tmp_path / "report.html", tmp_path / "report.png"
     for path in (page, picture):
-        assert "The report is in" in firnline(web.settings.root, "maintain", "--report", str(path))
+        assert "The report is in" in command(web.settings.root, "maintain", "--report", str(path))
     text = page.read_text()
     assert "<svg" in text
     assert "read amplification" in text

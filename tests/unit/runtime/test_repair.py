@@ -16,7 +16,7 @@ from firnline.runtime.project import Project
 from firnline.runtime.repair import planned, repair
 from firnline.runtime.verify import verify
 from firnline.world import World, replaced
-from tests.project import firnline
+from tests.project import command
 from tests.verifying import cut, data_file, local, taken
 from tests.web_logs import copies, publish
 
@@ -200,7 +200,7 @@ def test_a_repair_that_dies_is_done_by_the_next(project: Project, point: str) ->
 def test_the_command_shows_the_plan_repairs_and_ends_with_nought(project: Project) -> None:
     manifest(taken(project, "web", "seen"), 1).unlink()
     root = project.settings.root
-    (step,) = firnline(root, "repair", "--dry-run", "--json")["steps"]
+    (step,) = command(root, "repair", "--dry-run", "--json")["steps"]
     assert (step["collection"], step["what"], step["epochs"]) == ("seen", "manifests", ["1"])
-    assert "rebuild manifests" in firnline(root, "repair", "web.seen")
-    assert "Nothing to do" in firnline(root, "repair")
+    assert "rebuild manifests" in command(root, "repair", "web.seen")
+    assert "Nothing to do" in command(root, "repair")

@@ -33,7 +33,7 @@ from firnline.tables.port import Exchange
 from firnline.tables.sidecar import Sidecar
 from firnline.world import World, replaced
 from tests.disk import enlarge, small_disk
-from tests.project import firnline
+from tests.project import command
 from tests.verifying import cut, data_file, flip, local, taken
 from tests.web_logs import PIPELINE, STORED, copies, publish
 
@@ -182,10 +182,10 @@ def test_a_disk_that_was_replaced_is_filled_again_once_somebody_says_so(project:
     b, _ = folders(project)
     shutil.rmtree(b)
     b.mkdir()
-    said = firnline(project.settings.root, "replicate", "web", "--json", code=1)
+    said = command(project.settings.root, "replicate", "web", "--json", code=1)
     assert said["web"]["failed"][0]["error"]["code"] == "REPLICA_UNAVAILABLE"
     assert "--renew" in said["web"]["failed"][0]["error"]["todo"]
-    said = firnline(project.settings.root, "replicate", "web", "--renew", url(project, 0), "--json")
+    said = command(project.settings.root, "replicate", "web", "--renew", url(project, 0), "--json")
     assert len(said["web"]["copied"]) == 6
     assert needed(project, "seen") <= held(b)
 
@@ -296,7 +296,7 @@ def test_a_damaged_copy_is_noticed_not_counted_and_made_again(project: Project) 
     copy = b / local(data).relative_to(local(project.settings.warehouse))
     flip(copy)
     assert verify_replicas(project).problems == (), "its size is right"
-    said = firnline(project.settings.root, "verify", "web", "--replicas", "--deep", "--json", code=1)
+    said = command(project.settings.root, "verify", "web", "--replicas", "--deep", "--json", code=1)
     assert [(each["collection"], each["what"]) for each in said["problems"]] == [("seen", "its content is not what was copied")]
     assert said["withdrawn"] == 1
     assert replicated_upto(project, project.graph("web")) == {"visits": 3, "seen": 1}
@@ -358,7 +358,7 @@ def test_what_is_not_rows_comes_back_to_the_byte_without_spark(project: Project,
 def test_the_dry_run_says_from_where(project: Project) -> None:
     run(project)
     lose(project, "manifest")[0].unlink()
-    said = firnline(project.settings.root, "repair", "--dry-run", "--json")
+    said = command(project.settings.root, "repair", "--dry-run", "--json")
     assert [each["source"] for each in said["steps"]] == [f"from replica {url(project, 0)}"]
 
 

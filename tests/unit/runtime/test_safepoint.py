@@ -21,7 +21,7 @@ from firnline.runtime.status import status
 from firnline.tables.failures import Failure
 from firnline.tables.log import ATTEMPT, KIND, REPAIR, SIDECAR
 from firnline.world import World, replaced
-from tests.project import firnline, make_project
+from tests.project import command, compiled, make_project
 from tests.publishing import publish
 from tests.simulation.memory import MemoryTables
 
@@ -51,10 +51,8 @@ class Clock(World):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Graphs are compiled once: each takes seconds."""
     root = tmp_path_factory.mktemp("held")
-    made = make_project(root, web=PIPELINE.format(name="web"))
-    made.graph("web")
+    compiled(make_project(root, web=PIPELINE.format(name="web")), "web")
     return root
 
 
@@ -201,7 +199,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Project:
         publish(made, "visits", epoch, {})
         publish(made, "seen", epoch, {"visits": "same"})
     made.control("web").advance(Frontier(5, {"visits": 0, "seen": 0}))
-    return made
+    return compiled(made, "web", "shop")
 
 
 def test_the_command_shows_and_releases_holds(stored: Project) -> None:
@@ -209,19 +207,19 @@ def test_the_command_shows_and_releases_holds(stored: Project) -> None:
     for name in ("web", "shop"):
         fl.reader("bi", lease="7d", owner="ana", pipeline=name, project=made)
     fl.reader("feed", lease="7d", owner="ben", pipeline="web", position="0", project=made)
-    shop, web = firnline(root, "safepoint", "--json")
+    shop, web = command(root, "safepoint", "--json")
     assert (shop["safe_point"], web["safe_point"], web["frontier"]) == ("0", "1", "5")
     assert [(hold["kind"], hold["name"], hold["at"]) for hold in web["holds"]][:2] == [
         ("reader", "feed", "1"),
         ("retention", "keep='3 epochs'", "2"),
     ]
-    assert "by the reader 'feed' (owner ben" in firnline(root, "safepoint", "web")
-    (after,) = firnline(root, "safepoint", "--release", "feed", "--json")
+    assert "by the reader 'feed' (owner ben" in command(root, "safepoint", "web")
+    (after,) = command(root, "safepoint", "--release", "feed", "--json")
     assert (after["pipeline"], after["safe_point"]) == ("web", "2")
-    refusals = [firnline(root, "safepoint", "--release", name, "--json", code=1) for name in ("feed", "bi")]
+    refusals = [command(root, "safepoint", "--release", name, "--json", code=1) for name in ("feed", "bi")]
     assert [refusal["error"]["code"] for refusal in refusals] == ["NO_SUCH_HOLD"] * 2
     assert "of shop and of web" in refusals[1]["error"]["what"]
-    assert firnline(root, "status", "web", "--json")[0]["safe_point"] == "2"
+    assert command(root, "status", "web", "--json")[0]["safe_point"] == "2"
 
 
 def test_the_command_imports_neither_spark_nor_pyiceberg_nor_sqlalchemy(stored: Project) -> None:

@@ -15,7 +15,7 @@ from firnline.plan.frontier import Frontier
 from firnline.plan.verification import Holding
 from firnline.runtime.project import Project
 from firnline.runtime.verify import Verified, verify
-from tests.project import firnline
+from tests.project import command
 from tests.verifying import all_told, cut, data_file, flip, local, taken
 from tests.web_logs import copies, publish, staged
 
@@ -246,10 +246,10 @@ def test_a_footer_longer_than_the_tail_is_read_whole(project: Project, monkeypat
 
 def test_the_command_says_all_well_or_what_is_wrong(project: Project) -> None:
     root = project.settings.root
-    assert firnline(root, "verify").startswith("all well: 3 collections, ")
+    assert command(root, "verify").startswith("all well: 3 collections, ")
     local(data_file(seen(project), 1, 1).file.path).unlink()
-    (problem,) = firnline(root, "verify", "web.seen", "--json", code=1)["problems"]
+    (problem,) = command(root, "verify", "web.seen", "--json", code=1)["problems"]
     assert (problem["collection"], problem["epochs"], problem["parts"], problem["kind"]) == ("seen", ["1"], [1], "missing")
-    assert "1 problem in 3 collections" in firnline(root, "verify", code=1)
+    assert "1 problem in 3 collections" in command(root, "verify", code=1)
     (root / "include" / "pipelines" / "web.py").write_text("import nothing_of_this_name")
-    assert firnline(root, "verify", "web", "--json", code=1)["problems"] == [problem], "code that does not load is in no way"
+    assert command(root, "verify", "web", "--json", code=1)["problems"] == [problem], "code that does not load is in no way"
