@@ -49,6 +49,8 @@ POINTS: Mapping[str, tuple[str, tuple[Kind, ...]]] = MappingProxyType(
         "stash.written": ("the publication waits on the local disk to be carried to the ledger", _ANYWHERE),
         "ledger.recorded": ("the ledger knows of it; it is still in the stash", ("kill", "raise", "delay")),
         "sweep.committed": ("maintenance has dropped staging that nobody can publish any more", _AFTER_A_COMMIT),
+        "safepoint.judged": ("a hold, its release or what is let go of is about to be recorded", _ANYWHERE),
+        "safepoint.committed": ("it is recorded; who did it does not know it yet", _AFTER_A_COMMIT),
         "repair.judged": ("lost rows are made anew and have the right digest; nothing is written", _ANYWHERE),
         "repair.described": ("it is written down what the repair does; no snapshot names it", _ANYWHERE),
         "repair.committed": ("the log names sound files again; who did it does not know it yet", _AFTER_A_COMMIT),

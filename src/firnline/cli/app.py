@@ -48,6 +48,7 @@ from firnline.cli import (  # noqa: E402, F401
     plan,
     repair,
     run,
+    safepoint,
     show,
     status,
     up,

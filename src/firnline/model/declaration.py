@@ -50,10 +50,18 @@ class Pipeline:
         end: Where the last epoch ends, if there is a last one.
         recovery_budget: How much work a crash may cost, about: ``"30s"``, ``"10m"`` or a timedelta. Epochs that take longer
             are computed in waves, and a retry keeps those that were done.
+        keep: How much history is kept epoch by epoch, behind what is complete: ``"30 epochs"``, ``"7d"`` or a timedelta.
     """
 
     def __init__(
-        self, name: str, *, schedule: object, start: object, end: object = None, recovery_budget: object = "60s"
+        self,
+        name: str,
+        *,
+        schedule: object,
+        start: object,
+        end: object = None,
+        recovery_budget: object = "60s",
+        keep: object = "30 epochs",
     ) -> None:
         frame = sys._getframe(1)
         self.name = name
@@ -61,6 +69,7 @@ class Pipeline:
         self.start = start
         self.end = end
         self.recovery_budget = recovery_budget
+        self.keep = keep
         self.where = Location(frame.f_code.co_filename, frame.f_lineno)
         self.declared: list[tuple[Collection, Function]] = []
         self.without_keys: list[Collection] = []

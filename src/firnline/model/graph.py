@@ -18,6 +18,7 @@ from firnline.model.declaration import Collection, OnLoss, Pipeline, Refresh
 from firnline.model.duration import seconds_of
 from firnline.model.epoch import Schedule
 from firnline.model.names import check_name, is_reserved
+from firnline.model.retention import Retention
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Graph:
     fingerprints: Mapping[str, str]
     recovery_budget: float
     """In seconds."""
+    keep: Retention
     doc: str = ""
     has_loss_handler: bool = False
 
@@ -72,7 +74,8 @@ class Graph:
             )
             for entry in data["collections"]
         )
-        more = (data["fingerprints"], data["recovery_budget"], data["doc"], data["has_loss_handler"])
+        keep = Retention(**data["keep"])
+        more = (data["fingerprints"], data["recovery_budget"], keep, data["doc"], data["has_loss_handler"])
         return cls(data["name"], Schedule(**data["schedule"]), collections, *more)
 
 
@@ -88,7 +91,8 @@ def check(pipeline: Pipeline, fingerprints: Mapping[str, str], suites: Names[str
         raise GraphError(problems)
     schedule = Schedule.parse(pipeline.schedule, pipeline.start, pipeline.end)
     budget, has_handler = seconds_of(pipeline.recovery_budget), bool(pipeline.loss_handlers)
-    return Graph(pipeline.name, schedule, order, fingerprints, budget, has_loss_handler=has_handler)
+    keep = Retention.parse(pipeline.keep, schedule.timed)
+    return Graph(pipeline.name, schedule, order, fingerprints, budget, keep, has_loss_handler=has_handler)
 
 
 def _pipeline_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
@@ -96,10 +100,15 @@ def _pipeline_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
         check_name("pipeline", pipeline.name, pipeline.where)
     except FirnlineError as problem:
         yield problem
+    is_timed = True
     try:
-        Schedule.parse(pipeline.schedule, pipeline.start, pipeline.end)
+        is_timed = Schedule.parse(pipeline.schedule, pipeline.start, pipeline.end).timed
     except FirnlineError as problem:
         yield FirnlineError(problem.code, problem.what, pipeline.where)
+    try:
+        Retention.parse(pipeline.keep, is_timed)
+    except ValueError as problem:
+        yield FirnlineError("BAD_OPTION", f"keep: {problem}", pipeline.where)
     try:
         seconds_of(pipeline.recovery_budget)
     except ValueError as problem:

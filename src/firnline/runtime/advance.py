@@ -146,7 +146,7 @@ def _advance_one(
 ) -> Outcome:
     heads = {name: project.log(graph.name, name).head() for name in collection.inputs}
     described = {name: head.description if head else None for name, head in heads.items()}
-    check_inputs(collection, graph.schedule, described, epoch)
+    check_inputs(graph, collection, described, epoch)
     done = compute(collection, generation, epoch, attempt, {name: head for name, head in heads.items() if head})
     if done.verdict is Verdict.FREE:
         return Outcome(collection.name, epoch, "computed", done.digest.rows, done.digest.weight, done.malformed)
