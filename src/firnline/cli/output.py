@@ -56,6 +56,16 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def size_text(count: int | None) -> str:
+    """A number of bytes as people read it."""
+    size = float(count or 0)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Print rows under a title; null is shown as an empty cell."""
     table = Table(title=title, title_justify="left", header_style="bold")

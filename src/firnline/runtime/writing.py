@@ -190,7 +190,7 @@ class Destination:
         sidecar = Sidecar(name, lower, epoch.upper, made.attempt, fingerprint, inputs, made.digests, seconds, determinants)
         verdict = self.log.publish(generation, sidecar, made.snapshot)
         if made.is_in_waves:
-            self.log.sweep()
+            self.log.sweep(lower)
         return verdict
 
 

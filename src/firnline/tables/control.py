@@ -20,9 +20,11 @@ from firnline.plan.agreement import Agreement
 from firnline.plan.frontier import Frontier, is_progress
 from firnline.plan.safepoint import Label, check_placed
 from firnline.tables.commit import until_known
+from firnline.tables.expiry import METADATA, outdated, unset
 from firnline.tables.layers import KIND, REPAIR
 from firnline.tables.metadata import Metadata
 from firnline.tables.port import Exchange, Tables
+from firnline.tables.trash import Trash
 from firnline.world import world
 
 TABLE = "_frontier"
@@ -161,6 +163,21 @@ class Control:
 
         return until_known(f"{what} of {self.pipeline}", attempt_once)
 
+    def expire(self) -> int:
+        """Drop all snapshots but the last ones, each of which holds the whole state; how many."""
+
+        def attempt_once() -> int:
+            table = self._table()
+            found, properties = outdated(table), unset(table)
+            if found or properties:
+                if found:
+                    Trash(self._catalog).put(table, found, "expired")
+                self._catalog.drop(table, found, properties)
+                world().reach("expire.committed")
+            return len(found)
+
+        return until_known(f"the frontier of {self.pipeline}", attempt_once)
+
     def _table(self) -> Metadata:
         return self._catalog.table(self.pipeline, TABLE) or self._create()
 
@@ -168,7 +185,7 @@ class Control:
         import pyarrow as pa
 
         columns = pa.schema([("entry", pa.string())])
-        return self._catalog.create(self.pipeline, TABLE, columns, (), {"gc.enabled": "false"})
+        return self._catalog.create(self.pipeline, TABLE, columns, (), {"gc.enabled": "false", **METADATA})
 
 
 def _summary(agreement: Agreement) -> dict[str, str]:
