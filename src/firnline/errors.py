@@ -108,6 +108,7 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         ),
         "LOG_UNREADABLE": Code("Check that the warehouse can be reached; 'firnline repair' makes a missing file again."),
         "REPLAY_DIFFERS": Code("Put the code, or what it reads from outside, back to what it was then; or bring the files back."),
+        "MERGE_DIFFERS": Code("Run 'firnline verify --deep' to see which rows are not what they were, then 'firnline repair'."),
         "NEEDS_REWIND": Code(
             "Bring the lost files back from a copy of the warehouse, or choose on_loss='gap'; nothing is mixed until then."
         ),

@@ -62,6 +62,10 @@ POINTS: Mapping[str, tuple[str, tuple[Kind, ...]]] = MappingProxyType(
         "repair.lost": ("somebody else repaired the log, and what this attempt had staged is dropped", _AFTER_A_COMMIT),
         "repair.gaps_judged": ("the gap ledger is about to change: rows are to be left out, are out, or are back", _ANYWHERE),
         "repair.gaps_committed": ("the gap ledger says so; who wrote it does not know it yet", _AFTER_A_COMMIT),
+        "merge.judged": ("a merge of layers is staged and has the right digest; nothing is written", _ANYWHERE),
+        "merge.described": ("it is written down what the merge does; no snapshot names it", _ANYWHERE),
+        "merge.committed": ("the log names the merged files; who merged them does not know it yet", _AFTER_A_COMMIT),
+        "merge.lost": ("somebody else exchanged files, and what this attempt had staged is dropped", _AFTER_A_COMMIT),
         "frontier.judged": ("all collections hold an epoch; readers do not see it yet", _ANYWHERE),
         "frontier.committed": ("readers see it; who let them does not know it yet", _AFTER_A_COMMIT),
     }

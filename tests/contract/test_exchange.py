@@ -11,15 +11,13 @@ from firnline.errors import FirnlineError
 from firnline.model.description import Description, Verdict
 from firnline.model.stored_file import StoredFile
 from firnline.tables.catalog import Catalog
-from firnline.tables.log import ATTEMPT, Log, staged_by
+from firnline.tables.log import Log, staged_by
 from firnline.tables.metadata import SIDECAR
 from firnline.tables.port import Exchange, Tables
 from firnline.tables.rebuilding import rebuild_metadata
 from firnline.tables.sidecar import Repair
-from tests.contract.logs import attempt, uppers
+from tests.contract.logs import file_of, lose, publish, rows, stage, uppers
 from tests.simulation.memory import MemoryTables
-
-STORED = pa.schema([("k", pa.string()), ("_epoch", pa.int64()), ("_diff", pa.int64()), ("_part", pa.int32())])
 
 
 @pytest.fixture
@@ -31,29 +29,6 @@ def log(tables: Tables) -> Log:
     return made
 
 
-def stage(log: Log, name: str, epoch: int) -> int:
-    """Stage two rows of one epoch, as Spark does."""
-    tables: Any = log._catalog
-    values = [f"{epoch} first", f"{epoch} second"]
-    if isinstance(tables, MemoryTables):
-        tables.stage_by_spark("web", "visits", [((value,), epoch, 1) for value in values], {ATTEMPT: name})
-    else:
-        rows = [{"k": value, "_epoch": epoch, "_diff": 1, "_part": 0} for value in values]
-        table = tables.iceberg("web", "visits")
-        table.append(pa.Table.from_pylist(rows, schema=STORED), snapshot_properties={ATTEMPT: name}, branch=None)
-    return log.staged(name)
-
-
-def publish(log: Log, name: str, epoch: int) -> None:
-    assert log.publish(0, attempt(epoch, epoch + 10, name), stage(log, name, epoch)) is Verdict.FREE
-
-
-def file_of(log: Log, epoch: int) -> StoredFile:
-    (entry,) = (entry for entry in log.entries() if entry.lower == epoch)
-    (file,) = log.sidecar(entry).files or ()
-    return file
-
-
 def repair(name: str, *out: StoredFile) -> Repair:
     return Repair("visits", name, ((out[0].first, 0),), tuple(file.path for file in out), (), 2, 2, 0.1)
 
@@ -62,24 +37,6 @@ def exchange(log: Log, name: str, epoch: int, since: int | None = None) -> Verdi
     out = file_of(log, epoch)
     change = Exchange(frozenset([out.path]), (stage(log, name, epoch),))
     return log.exchange(0, since, repair(name, out), change)
-
-
-def rows(log: Log) -> list[str]:
-    """What the head holds, with every file opened."""
-    tables: Any = log._catalog
-    table = log.load()
-    assert table is not None
-    if isinstance(tables, MemoryTables):
-        return sorted(row[0] for row in tables.state(table, table.current, 1000))
-    found: list[str] = tables.iceberg("web", "visits").scan(selected_fields=("k",)).to_arrow()["k"].to_pylist()
-    return sorted(found)
-
-
-def lose(log: Log, file: StoredFile) -> None:
-    if isinstance(log._catalog, MemoryTables):
-        del log._catalog.rows[int(file.path)]
-    else:
-        log._catalog.remove(file.path)
 
 
 def test_lost_files_are_exchanged_and_the_description_stays(log: Log) -> None:

@@ -88,8 +88,16 @@ class MemoryTables:
 
     def data_files(self, table: Metadata, snapshot: int) -> tuple[StoredFile, ...]:
         self._step("list files")
-        epochs = [epoch for _, epoch, _ in self.rows.get(snapshot, ())]
-        return (StoredFile(str(snapshot), 0, len(epochs), len(epochs), min(epochs), max(epochs)),) if epochs else ()
+        return self._file(snapshot)
+
+    def held(self, table: Metadata) -> tuple[StoredFile, ...]:
+        self._step("list files")
+        named = () if table.head is None else self.named[table.head.manifest_list]
+        return tuple(file for number in named for file in self._file(number))
+
+    def _file(self, number: int) -> tuple[StoredFile, ...]:
+        epochs = [epoch for _, epoch, _ in self.rows.get(number, ())]
+        return (StoredFile(str(number), 0, len(epochs), len(epochs), min(epochs), max(epochs)),) if epochs else ()
 
     def drop(self, table: Metadata, snapshots: Sequence[int], properties: Mapping[str, str] = MappingProxyType({})) -> None:
         self._step("drop")

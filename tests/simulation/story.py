@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from firnline.errors import FirnlineError
+from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
 from firnline.plan.frontier import Frontier
 from firnline.runtime.advance import advance_by, complete
 from firnline.runtime.flusher import flush
 from firnline.runtime.maintain import maintain
 from firnline.tables.determinants import FOLDER
-from firnline.tables.layers import LOWER, is_repair, newest_exchange
-from firnline.tables.log import ATTEMPT
+from firnline.tables.layers import KIND, LOWER, MERGE, is_merge, is_repair, newest_exchange, subsumed
+from firnline.tables.log import ATTEMPT, Entry, Log, entries_of, head_of
 from firnline.tables.metadata import SIDECAR, Metadata
 from firnline.tables.port import Exchange
 from firnline.tables.sidecar import Repair, Sidecar
 from firnline.world import replaced
-from tests.simulation.memory import MemoryTables
+from tests.simulation.memory import MemoryTables, Row
 from tests.simulation.pipeline import EPOCHS, GRAPH, Engine, State, digests, oracle, project
 from tests.simulation.scheduler import CALM, Scheduler, Weather
 
@@ -77,6 +79,7 @@ class Story:
             self.scheduler.start(f"flusher {number}", self._flush)
             self.scheduler.start(f"maintenance {number}", self._maintain)
             self.scheduler.start(f"repair {number}", lambda: self._repair(damaged))
+            self.scheduler.start(f"merge {number}", lambda: self._merge(damaged))
 
     def _task(self, worker: str, name: str, epoch: int) -> None:
         def work() -> None:
@@ -116,6 +119,8 @@ class Story:
                 for collection in GRAPH.collections:
                     table = self.project.log(GRAPH.name, collection.name).load()
                     assert table is not None
+                    if frontier.upper < head_of(table).description.since:
+                        break  # epochs went on, and those before are merged: a reader looks again
                     seen = self.tables.state(table, table.current, frontier.upper)
                     assert seen == self._expected(collection.name, frontier.upper), (
                         f"{collection.name} at {frontier.upper}: {seen}"
@@ -160,6 +165,44 @@ class Story:
             except (OSError, FirnlineError):
                 continue
 
+    def _merge(self, name: str) -> None:
+        """Merge some neighbouring layers below the frontier, while epochs and repairs go on."""
+        log = self.project.log(GRAPH.name, name)
+        for _ in range(8):
+            self.scheduler.sleep(1)
+            try:
+                frontier, table = self.project.control(GRAPH.name).frontier(), log.load()
+                if frontier is None or table is None:
+                    continue
+                entries = [entry for entry in entries_of(table) if entry.description.upper <= frontier.upper]
+                if len(entries) < 2:
+                    continue
+                first = self.scheduler.chance.randrange(len(entries) - 1)
+                chosen = entries[first : first + self.scheduler.chance.randint(2, len(entries) - first)]
+                log.exchange(0, *self._merged(log, table, chosen))
+            except (OSError, FirnlineError):
+                continue
+
+    def _merged(self, log: Log, table: Metadata, entries: list[Entry]) -> tuple[int | None, Sidecar, Exchange]:
+        """Layers, newest first, as one: staged, and what is to be exchanged for it."""
+        attempt, since = self.scheduler.new_id(), newest_exchange(table)
+        lower, upper = entries[-1].lower, entries[0].description.upper
+        out = [file for file in log.held(table) if lower <= file.first < upper]
+        weights: Counter[Row] = Counter()
+        for file in out:
+            for row, _, weight in self.tables.rows[int(file.path)]:
+                weights[row] += weight
+        rows = [(row, upper - 1, weight) for row, weight in sorted(weights.items()) if weight]
+        summary = {ATTEMPT: attempt, LOWER: str(lower), KIND: MERGE}
+        self.tables.stage_by_spark(GRAPH.name, log.collection, rows, summary)
+        staged = log.staged(attempt)
+        found, paths = digests(tuple(rows)), frozenset(file.path for file in out)
+        expected = sum((log.sidecar(entry).total() for entry in entries), Digest())
+        assert sum(found.values(), Digest()).is_same_state(expected), "a merge is not the sum of its layers"
+        made_by, attempts = entries[0].fingerprint, tuple(entry.attempt for entry in entries)
+        note = Sidecar(log.collection, lower, upper, attempt, made_by, {}, found, 0.0, merged=attempts, out=tuple(sorted(paths)))
+        return None if since is None else since.id, note, Exchange(paths, (staged,))
+
     def _files(self, table: Metadata) -> list[tuple[str, int]]:
         """The files that the head names, each with its epoch."""
         found: dict[str, int] = {}
@@ -170,7 +213,9 @@ class Story:
                 found = {path: epoch for path, epoch in found.items() if path not in note.out}
                 found |= {file.path: file.first for file in note.files}
             else:
-                found |= {file.path: file.first for file in Sidecar.of_json(content).files or ()}
+                sidecar = Sidecar.of_json(content)
+                found = {path: epoch for path, epoch in found.items() if path not in sidecar.out}
+                found |= {file.path: file.first for file in sidecar.files or ()}
         return sorted(found.items())
 
     def _expected(self, name: str, upper: int) -> State:
@@ -212,14 +257,24 @@ class Story:
         while flush(self.project):
             pass
         logs = [self.project.log(GRAPH.name, collection.name) for collection in GRAPH.collections]
-        held = {(log.collection, 0, entry.lower): entry.attempt for log in logs for entry in log.entries()}
+        held = {((log.collection, 0, entry.lower), entry.attempt) for log in logs for entry in log.entries()}
+        held |= set(self._subsumed())
         entered = {key: entry.attempt for key, entry in self.project.ledger.entries.items()}  # type: ignore[attr-defined]
-        assert entered.items() <= held.items(), "the ledger has something that no log holds"
+        assert entered.items() <= held, "the ledger has something that no log holds"
         assert not self.project.stash.batch()
         left = set(self._left_behind()) & self.engine.succeeded
         assert not left, f"attempts that ended well left what they had staged: {left}"
         maintain(self.project, GRAPH.name)
         assert not list(self._left_behind()), "maintenance left staging that nobody can publish"
+
+    def _subsumed(self) -> Iterator[tuple[tuple[str, int, int], str]]:
+        """The publishes and merges that newer merges stand for."""
+        for collection in GRAPH.collections:
+            table = self.project.log(GRAPH.name, collection.name).load()
+            assert table is not None
+            for snapshot in table.main_line():
+                if snapshot.id in subsumed(table) and not is_repair(snapshot):
+                    yield (collection.name, 0, int(snapshot.summary[LOWER])), snapshot.summary[ATTEMPT]
 
     def _left_behind(self) -> Iterator[str]:
         for collection in GRAPH.collections:
@@ -229,5 +284,5 @@ class Story:
             assert table is not None
             assert head.description.upper == EPOCHS, f"{collection.name} ends at {head.description.upper}"
             for snapshot in table.snapshots.values():
-                if SIDECAR not in snapshot.summary:
+                if SIDECAR not in snapshot.summary and not is_merge(snapshot):  # whoever staged a merge may still be at it
                     yield snapshot.summary[ATTEMPT]

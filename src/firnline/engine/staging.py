@@ -19,10 +19,10 @@ from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import DataType, StructType
 
-from firnline.engine.frames import arrow_of, deltas
+from firnline.engine.frames import arrow_of, deltas, frame_of, relation_of
 from firnline.engine.hashing import digest_columns, digest_of, digests_of, hash_columns, part_of
 from firnline.errors import FirnlineError
-from firnline.incremental.relation import call, column, filtered, integer, named, union
+from firnline.incremental.relation import call, column, consolidated, filtered, integer, named, union
 from firnline.model.digest import Digest
 from firnline.model.names import BOOKKEEPING, DIFF, EPOCH, PART, quoted
 
@@ -54,9 +54,21 @@ def placed(delta: DataFrame, columns: Sequence[Column], partition_by: Sequence[s
     )
 
 
-def stage(session: SparkSession, rows: DataFrame, table: str, attempt: str, lower: int, wave: str | None = None) -> None:
-    """Write rows as a staged snapshot that carries the attempt's id and epoch, and its wave if it is only one of several."""
-    carried = {"attempt": attempt, "lower": str(lower), **({} if wave is None else {"wave": wave})}
+def stage(
+    session: SparkSession,
+    rows: DataFrame,
+    table: str,
+    attempt: str,
+    lower: int,
+    wave: str | None = None,
+    kind: str | None = None,
+) -> None:
+    """Write rows as a staged snapshot that carries the attempt's id and epoch.
+
+    And its wave, if it is only one of several, or what kind of exchange it is for.
+    """
+    optional = {name: value for name, value in (("wave", wave), ("kind", kind)) if value is not None}
+    carried = {"attempt": attempt, "lower": str(lower), **optional}
     writer = rows.writeTo(table).options(**{f"snapshot-property.firnline.{name}": value for name, value in carried.items()})
     with _STAGING:
         session.conf.set(_WAP, attempt)
@@ -79,6 +91,15 @@ def staged_rows(session: SparkSession, table: str, snapshot: int, parent: int) -
     """
     options = {"start-snapshot-id": str(parent), "end-snapshot-id": str(snapshot)}
     return session.read.format("iceberg").options(**options).load(table)
+
+
+def merged(session: SparkSession, table: str, snapshot: int, lower: int, upper: int, epoch: int) -> DataFrame:
+    """The rows of [lower, upper) as those of one epoch: equal ones as one, with the sum of their weights."""
+    rows = deltas(session, table, snapshot, upper).where(F.col(EPOCH) >= lower)
+    names = [name for name in rows.columns if name not in (EPOCH, DIFF)]
+    summed = frame_of(session, consolidated(relation_of(rows.drop(EPOCH)), names))
+    users = (F.col(quoted(name)) for name in names if name != PART)
+    return summed.select(*users, F.lit(epoch).cast("bigint").alias(EPOCH), DIFF, PART)
 
 
 def waves(table: str, snapshots: Sequence[int], epoch: int) -> Relation:

@@ -106,7 +106,7 @@ def _is_worthwhile(whole: Group, epochs: int) -> bool:
 def _rewritten(epochs: int, newer: int) -> float:
     """How many rows may be rewritten for every one that is read in vain.
 
-    log2 of all epochs, and a little more while the first counts among them, but for what the newer ones are rewritten by themselves.
+    log2 of all epochs, and a little more while the first counts among them, without what the newer ones are rewritten for.
     """
     most = math.log2(epochs)
     return min(most + most**2 / (epochs - most) - math.floor(math.log(newer, GROWTH)), _MOST_REWRITTEN)

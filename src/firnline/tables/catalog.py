@@ -189,6 +189,15 @@ class Catalog:
             loaded = self.iceberg(table.pipeline, table.name)
             return tuple(_stored(file, table.columns[EPOCH]) for file in _files(loaded, snapshot))
 
+    def held(self, table: Metadata) -> tuple[StoredFile, ...]:
+        """All data files that the head names."""
+        with reachable(), answering(self.warehouse):
+            loaded = self.iceberg(table.pipeline, table.name)
+            head = None if table.current is None else loaded.snapshot_by_id(table.current)
+            manifests = [] if head is None else head.manifests(loaded.io)
+            entries = (entry for manifest in manifests for entry in manifest.fetch_manifest_entry(loaded.io))
+            return tuple(_stored(entry.data_file, table.columns[EPOCH]) for entry in entries)
+
     def drop(self, table: Metadata, snapshots: Sequence[int], properties: Mapping[str, str] = MappingProxyType({})) -> None:
         """Drop snapshots, leaving the head as it is, and set properties, in one transaction that knows no retry."""
         from pyiceberg.table.update.snapshot import ExpireSnapshots

@@ -20,6 +20,7 @@ from firnline.errors import FirnlineError
 from firnline.model.description import Description, Verdict
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import DIFF, EPOCH, PART
+from firnline.model.stored_file import StoredFile
 from firnline.tables.commit import until_known
 from firnline.tables.expiry import METADATA, abandoned, expirable, unset
 from firnline.tables.layers import (
@@ -135,16 +136,14 @@ class Log:
     def entries(self, after: int | None = None) -> Iterator[Entry]:
         """The layers of the present generation, the newest range first, down to those that end after ``after``."""
         table = self.load()
-        if table is None:
-            return
-        exchanged = newest_exchange(table)
-        for snapshot in layers(table):
-            entry = entry_of(table, snapshot)
+        for entry in () if table is None else entries_of(table):
             if after is not None and entry.description.upper <= after:
                 return
-            if exchanged is not None and snapshot.sequence < exchanged.sequence:
-                entry = replace(entry, through=(exchanged.id, description_of(table, exchanged).upper))
             yield entry
+
+    def held(self, table: Metadata) -> tuple[StoredFile, ...]:
+        """All data files that the head of a loaded table names."""
+        return self._catalog.held(table)
 
     def sidecar(self, entry: Entry) -> Sidecar:
         """What was written down about a published snapshot."""
@@ -165,13 +164,14 @@ class Log:
         total = table.head.summary.get("total-files-size") if table is not None and table.head is not None else None
         return None if total is None else int(total)
 
-    def stage(self, attempt: str, lower: int, rows: Any) -> None:
+    def stage(self, attempt: str, lower: int, rows: Any, kind: str | None = None) -> None:
         """Write an attempt's rows beside the main line, as Spark does where there are many."""
+        carried = {ATTEMPT: attempt, LOWER: str(lower), **({} if kind is None else {KIND: kind})}
 
         def attempt_once() -> None:
             table = self._loaded()
             if not staged_by(table, attempt):
-                self._catalog.stage(table, rows, {ATTEMPT: attempt, LOWER: str(lower)})
+                self._catalog.stage(table, rows, carried)
 
         until_known(f"the staging of {self.pipeline}.{self.collection}", attempt_once)
 
@@ -407,6 +407,16 @@ def repair_summary(table: Metadata, repair: Repair, path: str) -> dict[str, str]
     plan = {PLAN: fingerprint.plan} if fingerprint is not None and fingerprint.plan else {}
     gap = {GAP: repair.gap} if repair.gap else {}
     return {KIND: REPAIR, ATTEMPT: repair.attempt, SIDECAR: path, **code, **plan, **gap}
+
+
+def entries_of(table: Metadata) -> Iterator[Entry]:
+    """The layers of a loaded table, the newest range first."""
+    exchanged = newest_exchange(table)
+    for snapshot in layers(table):
+        entry = entry_of(table, snapshot)
+        if exchanged is not None and snapshot.sequence < exchanged.sequence:
+            entry = replace(entry, through=(exchanged.id, description_of(table, exchanged).upper))
+        yield entry
 
 
 def entry_of(table: Metadata, snapshot: Snapshot) -> Entry:

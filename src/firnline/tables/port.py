@@ -88,6 +88,9 @@ class Tables(Protocol):
     def listed(self, table: Metadata, manifest: Manifest) -> tuple[StoredFile, ...]:
         """The data files that a manifest of a table names."""
 
+    def held(self, table: Metadata) -> tuple[StoredFile, ...]:
+        """All data files that the head names."""
+
     def write(self, path: str, content: bytes) -> None:
         """Write a small file."""
 
