@@ -62,6 +62,11 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "LEASE_EXPIRED": Code(
             "Release the reader and register it anew: it begins at the frontier, with the whole state. Choose a longer lease."
         ),
+        # erasing rows
+        "NOT_A_SOURCE": Code("Erase from the sources that it comes from; what is computed follows."),
+        "BAD_CONDITION": Code("Write a condition on the collection's own columns in Spark's SQL, such as: user_id = 'u17'."),
+        "ERASURE_BLOCKED": Code("Do what the message says, then erase again; nothing is erased until then."),
+        "NOT_CONFIRMED": Code("Look at what would be erased with --dry-run, then say --yes."),
         # running a source or stage
         "STAGE_FAILED": Code("Correct the function at the line shown, then run the epoch again."),
         "BAD_SUITE": Code("Correct the suite's file in include/expectations; docs/guides/quality.md shows how one looks."),

@@ -40,6 +40,7 @@ from firnline.cli import (  # noqa: E402, F401
     checks,
     demo,
     doctor,
+    erase,
     explain,
     init,
     ledger,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -58,7 +58,7 @@ from firnline.runtime.evaluation import in_order
 from firnline.runtime.recursion import Iterations, Recursion
 from firnline.runtime.stage_plan import StagePlan
 from firnline.runtime.waves import Cut, cut_of
-from firnline.runtime.writing import Destination, Placement
+from firnline.runtime.writing import Destination, Placement, Rebuilding
 from firnline.tables.log import Log
 from firnline.tables.sidecar import Input
 
@@ -92,6 +92,16 @@ class _Making:
     is_summed_up: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Remade:
+    """All rows of a log, made anew, and from what."""
+
+    log: str
+    staged: Staged
+    inputs: Mapping[str, Input]
+    fingerprint: Fingerprint
+
+
 @dataclass(frozen=True)
 class Derived:
     """One epoch of a stage that has a plan."""
@@ -122,6 +132,19 @@ class Derived:
         if step is None:
             raise FirnlineError("REPLAY_DIFFERS", f"the plan of {self.run.collection.name!r} does not keep {log} any more")
         return self._arranged(step, self.destination, generation)
+
+    def rebuilt(self, take: Callable[[Remade], None], *, is_written: bool) -> tuple[str, ...]:
+        """All rows anew, from the state of the inputs at the epoch's end: first of what the stage keeps, then its own.
+
+        Each log is handed over before the next one, which may read it, is computed. Returns the names of what the stage keeps.
+        """
+        for step in self._arrangements:
+            destination = Rebuilding.beside(self._destination(step), is_written=is_written)
+            staged = self._arranged(step, destination, destination.head.description.generation)
+            take(_remade(step.name, staged, self._inputs_of(step, destination), self.fingerprint))
+        staged = self._staged(self.destination.head.description.generation)
+        take(_remade(self.run.collection.name, staged, self.lineage(), self.fingerprint))
+        return tuple(step.name for step in self._arrangements)
 
     def is_ahead(self) -> bool:
         """Whether an attempt before this one has already brought something that the stage keeps through the epoch."""
@@ -202,24 +225,29 @@ class Derived:
         if head is None or head.description.upper < self.run.epoch.upper:
             self._advance(step)
 
-    def _advance(self, step: Arrangement) -> None:
-        began = time.monotonic()
+    def _destination(self, step: Arrangement) -> Destination:
+        """The log of an arrangement, ready for the epoch."""
         schema = StructType.fromDDL(", ".join(f"{name} {kind}" for name, kind in self.plan.schemas[step.name]))
         assert isinstance(schema, StructType)
         keys = _keys(step)
-        placement = Placement(keys, keys, self.run.collection.parts if keys else 1)
-        destination = self.run.destination(step.name, schema, placement)
+        return self.run.destination(step.name, schema, Placement(keys, keys, self.run.collection.parts if keys else 1))
+
+    def _advance(self, step: Arrangement) -> None:
+        began = time.monotonic()
+        destination = self._destination(step)
         generation = destination.head.description.generation
         staged = self._arranged(step, destination, generation)
         if isinstance(staged, Verdict):
             if staged is not Verdict.TAKEN:
                 raise FirnlineError("GENERATION_CHANGED", f"{step.name!r} moved while its epoch was computed")
             return
-        inputs = self._with_parts(step.node, {column.name: column.id for column in step.columns}, destination)
-        seconds = time.monotonic() - began
+        seconds, inputs = time.monotonic() - began, self._inputs_of(step, destination)
         verdict = destination.publish(staged, self.run.epoch, generation, self.fingerprint, inputs, seconds)
         if verdict not in (Verdict.FREE, Verdict.TAKEN):
             raise FirnlineError("GENERATION_CHANGED", f"{step.name!r} moved while its epoch was computed")
+
+    def _inputs_of(self, step: Arrangement, destination: Destination) -> Mapping[str, Input]:
+        return self._with_parts(step.node, {column.name: column.id for column in step.columns}, destination)
 
     def _arranged(self, step: Arrangement, destination: Destination, generation: int) -> Staged | Verdict:
         """An arrangement's rows of the epoch, staged in its log."""
@@ -361,12 +389,13 @@ class Derived:
                 relation = consolidated(named_as(change, [*made, DIFF], [*names, DIFF]), names)
             else:
                 whole = named_as(recursion.whole(), [*made, DIFF], [*names, DIFF])
-                relation = consolidated(union(whole, negated(self._stored(destination), names)), names)
+                before = [] if destination.head.snapshot is None else [negated(self._stored(destination), names)]
+                relation = consolidated(union(whole, *before), names)
             return destination.stage(relation, self.run.epoch, generation, self.run.attempt + suffix)
 
     def _stored(self, destination: Destination) -> Relation:
         """The weighted rows of a log before the epoch."""
-        rows = named(destination.table, {} if (snapshot := destination.head.snapshot) is None else {"versionAsOf": str(snapshot)})
+        rows = named(destination.table, {"versionAsOf": str(destination.head.snapshot)})
         before = filtered(rows, call("<", column(EPOCH), integer(self.run.epoch.lower)))
         if self.parts is not None:
             before = filtered(before, call("in", column(PART), *map(small_integer, self.parts)))
@@ -426,6 +455,11 @@ class Derived:
         unkeyed = {step.name for step in self.plan.steps.arrangements if not isinstance(step.node, Accumulate)}
         log = self.run.project.log(self.run.declared.graph.name, name)
         return _around(log, self.run.epoch.lower, self.run.epoch.upper, is_keyed=name not in unkeyed)
+
+
+def _remade(log: str, staged: Staged | Verdict, inputs: Mapping[str, Input], fingerprint: Fingerprint) -> Remade:
+    assert isinstance(staged, Staged), "what is staged anew races nobody"
+    return Remade(log, staged, inputs, fingerprint)
 
 
 def _changes(leaves: Mapping[str, Leaf]) -> int:

@@ -189,7 +189,7 @@ class _Merging:
 
     def _compare(self, sidecars: Sequence[Sidecar], digests: Digests) -> None:
         """Refuse rows that are not the sum of those that were published."""
-        published, found = _by_part(*(sidecar.digests for sidecar in sidecars)), _by_part(digests)
+        published, found = by_part(*(sidecar.digests for sidecar in sidecars)), by_part(digests)
         parts = sorted(published.keys() | found.keys())
         wrong = [part for part in parts if not published.get(part, Digest()).is_same_state(found.get(part, Digest()))]
         if wrong:
@@ -216,7 +216,8 @@ class _Merging:
         )
 
 
-def _by_part(*several: Digests) -> dict[int, Digest]:
+def by_part(*several: Digests) -> dict[int, Digest]:
+    """Digests added up over epochs."""
     added: dict[int, Digest] = {}
     for digests in several:
         for (_, part), digest in digests.items():

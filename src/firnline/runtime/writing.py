@@ -224,6 +224,10 @@ class Rewriting(Destination):
     ) -> Staged | Verdict:
         """Write the rows of the parts beside the main line; their digests are all the audit there is."""
         rows, seen = staging.narrowed(self._placed(delta, epoch), self.parts)
+        made = self._written(rows, epoch, attempt)
+        return replace(made, computed=int(seen.get["rows"] or 0))
+
+    def _written(self, rows: DataFrame, epoch: Epoch, attempt: str) -> Staged:
         try:
             staging.stage(self.session, rows, self.table, attempt, epoch.lower)
             world().reach("stage.written")
@@ -231,13 +235,42 @@ class Rewriting(Destination):
             table = self.log.load()
             assert table is not None
             parent = table.snapshots[snapshot].parent
-            assert parent is not None, "a log that lost something holds something"
-            stored = staging.staged_rows(self.session, self.table, snapshot, parent)
+            if parent is None:  # of a log that was just created
+                stored = staging.epoch_rows(self.session, self.table, snapshot, epoch.lower)
+            else:
+                stored = staging.staged_rows(self.session, self.table, snapshot, parent)
             digests = staging.digests(stored, self.columns)
         except BaseException:
             self.log.discard(attempt)
             raise
-        return Staged(snapshot, attempt, digests, int(seen.get["rows"] or 0))
+        return Staged(snapshot, attempt, digests)
+
+
+@dataclass(frozen=True)
+class Rebuilding(Rewriting):
+    """A log as if it held nothing, for all of its rows to be made anew, or only to be compared with what it holds."""
+
+    is_written: bool = True
+
+    @classmethod
+    def beside(cls, ready: Destination, *, is_written: bool) -> Rebuilding:
+        """The log that an epoch would go into."""
+        table = ready.log.load()
+        assert table is not None, "a destination has a table"
+        start = Description(ready.head.description.generation, ready.head.description.since, int(table.properties[START]))
+        parts = tuple(range(ready.placement.parts))
+        return cls(
+            ready.session, ready.log, ready.table, Head(start, None, None), ready.columns, ready.placement, parts, is_written
+        )
+
+    def stage(
+        self, delta: Relation, epoch: Epoch, generation: int, attempt: str, *, is_proven: bool = False, is_few: bool = False
+    ) -> Staged | Verdict:
+        """Write all rows beside the main line, or only add them up."""
+        rows = self._placed(delta, epoch)
+        if not self.is_written:
+            return Staged(None, attempt, staging.digests(rows, self.columns))
+        return self._written(rows, epoch, attempt)
 
 
 @lru_cache

@@ -78,7 +78,9 @@ def replace_all(tables: Tables, log: Log, seen: Metadata, sidecar: Sidecar, stag
         tables.write(path, replace(sidecar, files=files).as_json())
         description = Description(head_of(table).description.generation + 1, sidecar.upper, sidecar.upper)
         kind = {KIND: MERGE, LAYER: str(sidecar.upper), ERASED: "true"}
-        change = Exchange(out=_named(tables, table), staged=(() if staged is None else (staged,)), undone=undone)
+        change = Exchange(
+            out=frozenset(file.path for file in tables.held(table)), staged=(() if staged is None else (staged,)), undone=undone
+        )
         tables.exchange(table, {**description.as_properties(), **summary_of(sidecar, path), **kind}, change)
         world().reach("erase.committed")
         return replace(done, verdict=Verdict.FREE)
@@ -91,14 +93,6 @@ def strays(tables: Tables, table: Metadata, listed: tuple[str, ...] | None = Non
     found = tuple(tables.paths(table.location)) if listed is None else listed
     named = Trash(tables).named(table)
     return [path for path in found if _key(path) not in named and COPIES not in path]
-
-
-def _named(tables: Tables, table: Metadata) -> frozenset[str]:
-    """The data files of the head."""
-    if table.head is None:
-        return frozenset()
-    manifests = tables.manifests(table.head.manifest_list)
-    return frozenset(file.path for manifest in manifests for file in tables.listed(table, manifest))
 
 
 def _key(path: str) -> str:
