@@ -31,7 +31,7 @@ OVERTAKEN = "publish.lost"
 """Nobody comes here who is the only one."""
 SWEPT = "sweep.committed"
 WAVED = "wave.staged"
-OF_AN_EPOCH = [point for point in POINTS if point not in (SWEPT, WAVED) and not point.startswith(("repair.", "safepoint."))]
+OF_AN_EPOCH = [point for point in POINTS if point not in (SWEPT, WAVED) and not point.startswith(("erase.", "repair.", "safepoint."))]
 """Repairs and holds have tests of their own: tests/unit/runtime/test_repair.py, tests/contract/test_holds.py."""
 MUCH = """
     import firnline as fl

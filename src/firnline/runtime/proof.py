@@ -99,6 +99,10 @@ class _Proving:
         for name in self.declared.graph.descendants(self.source):
             self._evaluate(name)
         searched = self._search(tables, files)
+        for table in tables:
+            if table.name.endswith(QUARANTINE) and any(self._holds(table, value) for value in literals(self.condition)):
+                what = "malformed records hold a value of the condition; --quarantine drops them all"
+                self.left.append(Left(f"{table.pipeline}.{table.name}", what))
         return Proof(len(files), rows, tuple(self.compared), searched, tuple(self.left))
 
     def _load(self, name: str) -> Metadata | None:
@@ -188,21 +192,22 @@ class _Proving:
 
     def _is_explained(self, value: str, path: str, tables: Iterable[Metadata]) -> bool:
         """Whether a row that stays has the value, in a log whose file this is."""
+        ours = [table for table in tables if f"/{table.pipeline}/{table.name}/" in path]
+        return any(self._holds(table, value) for table in ours)
+
+    def _holds(self, table: Metadata, value: str) -> bool:
+        """Whether some column of some row of a log has the value in it."""
         from pyspark.sql import functions as F
 
         from firnline.engine.frames import deltas, table_name
 
-        for table in tables:
-            if f"/{table.pipeline}/{table.name}/" not in path or table.name.endswith(QUARANTINE) or table.current is None:
-                continue
-            name, end = table_name(table.pipeline, table.name), head_of(table).description.upper
-            rows = deltas(self.session, name, table.current, end)
-            texts = [F.col(quoted(each)).cast("string").contains(value[:_BOUND]) for each in table.types]
-            is_there = F.lit(False)
-            for each in texts:
-                is_there = is_there | F.coalesce(each, F.lit(False))
-            return bool(rows.where(is_there).limit(1).count())
-        return False
+        if table.current is None:
+            return False
+        rows = deltas(self.session, table_name(table.pipeline, table.name), table.current, head_of(table).description.upper)
+        is_there = F.lit(False)
+        for name in table.types:
+            is_there = is_there | F.coalesce(F.col(quoted(name)).cast("string").contains(value[:_BOUND]), F.lit(False))
+        return bool(rows.where(is_there).limit(1).count())
 
 
 def _is_in(value: str, content: bytes, *, is_packed: bool) -> bool:
