@@ -100,6 +100,8 @@ class Remade:
     staged: Staged
     inputs: Mapping[str, Input]
     fingerprint: Fingerprint
+    is_exact: bool
+    """Whether the same rows come out every time, also of sums of floating numbers."""
 
 
 @dataclass(frozen=True)
@@ -138,12 +140,17 @@ class Derived:
 
         Each log is handed over before the next one, which may read it, is computed. Returns the names of what the stage keeps.
         """
+
+        def remade(log: str, staged: Staged | Verdict, inputs: Mapping[str, Input]) -> Remade:
+            assert isinstance(staged, Staged), "what is staged anew races nobody"
+            return Remade(log, staged, inputs, self.fingerprint, self.plan.steps is not None)
+
         for step in self._arrangements:
             destination = Rebuilding.beside(self._destination(step), is_written=is_written)
             staged = self._arranged(step, destination, destination.head.description.generation)
-            take(_remade(step.name, staged, self._inputs_of(step, destination), self.fingerprint))
+            take(remade(step.name, staged, self._inputs_of(step, destination)))
         staged = self._staged(self.destination.head.description.generation)
-        take(_remade(self.run.collection.name, staged, self.lineage(), self.fingerprint))
+        take(remade(self.run.collection.name, staged, self.lineage()))
         return tuple(step.name for step in self._arrangements)
 
     def is_ahead(self) -> bool:
@@ -455,11 +462,6 @@ class Derived:
         unkeyed = {step.name for step in self.plan.steps.arrangements if not isinstance(step.node, Accumulate)}
         log = self.run.project.log(self.run.declared.graph.name, name)
         return _around(log, self.run.epoch.lower, self.run.epoch.upper, is_keyed=name not in unkeyed)
-
-
-def _remade(log: str, staged: Staged | Verdict, inputs: Mapping[str, Input], fingerprint: Fingerprint) -> Remade:
-    assert isinstance(staged, Staged), "what is staged anew races nobody"
-    return Remade(log, staged, inputs, fingerprint)
 
 
 def _changes(leaves: Mapping[str, Leaf]) -> int:

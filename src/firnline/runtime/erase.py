@@ -96,10 +96,6 @@ class Report:
     seconds: float
 
 
-class _MovedError(Exception):
-    """A log was published to while it was rewritten."""
-
-
 def planned(project: Project, session: SparkSession, graph: Graph, source: str, condition: str, *, quarantine: bool) -> Planned:
     """What ``erase`` would do now; refused as it would be."""
     return _Erasing(project, session, graph, source, condition, quarantine).planned()
@@ -200,8 +196,10 @@ class _Erasing:
                 for collection in self.cone:
                     if not self._is_settled(collection, is_alone=number == 0):
                         self._rewrite(collection, upto)
-            except _MovedError as moved:
-                _logger.info("%s was published to meanwhile: looking again", moved)
+            except FirnlineError as error:
+                if error.code != "GENERATION_CHANGED":
+                    raise
+                _logger.info("looking again: %s", error.what)
                 continue
             if all(self._is_settled(collection) for collection in self.cone):
                 return upto
@@ -231,7 +229,7 @@ class _Erasing:
 
     def _rewrite(self, collection: Collection, upto: int) -> None:
         if self._end(collection.name) != upto:
-            raise _MovedError(collection.name)
+            raise self._moved(collection.name)
         if collection.kind == "source":
             self._rewrite_source(collection, upto)
         else:
@@ -309,7 +307,7 @@ class _Erasing:
         before = self._erased_before(log.collection, seen)
         done = replace_all(catalog, log, seen, note, staged)
         if done.verdict is not Verdict.FREE:
-            raise _MovedError(log.collection)
+            raise self._moved(log.collection)
         table = self._table(log.collection)
         files, size = self._remove(strays(catalog, table, done.listed))
         *_, layer = entries_of(table)
@@ -362,6 +360,9 @@ class _Erasing:
             rebuild(self.project, self.graph)
         except FirnlineError as error:
             _logger.warning("the ledger, which holds counts and digests only, was not rebuilt: %s", error)
+
+    def _moved(self, name: str) -> FirnlineError:
+        return FirnlineError("GENERATION_CHANGED", f"{self.graph.name}.{name} was published to while rows were erased")
 
     def _matching(self, table: Metadata) -> Digests:
         """The digests of the source's rows that meet the condition."""
