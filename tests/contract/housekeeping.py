@@ -83,14 +83,16 @@ class House:
     def publish(self) -> None:
         """One more epoch: two rows come, one of an earlier epoch goes."""
         epoch = head_of(self.table).description.upper
-        rows: Rows = {(f"{epoch} stays", epoch): 1, (f"{epoch} goes", epoch): 1}
-        if epoch:
-            rows[f"{epoch - 1} goes", epoch] = -1
-        name = self.name()
+        name, rows = self.name(), self.of(epoch)
         self.stage(name, epoch, rows)
         verdict = self.log.publish(0, self.sidecar(name, epoch, epoch + 1, rows), self.log.staged(name))
         assert verdict is Verdict.FREE
         self.note(epoch, rows)
+
+    def of(self, epoch: int) -> Rows:
+        """The rows of an epoch."""
+        rows: Rows = {(f"{epoch} stays", epoch): 1, (f"{epoch} goes", epoch): 1}
+        return {**rows, (f"{epoch - 1} goes", epoch): -1} if epoch else rows
 
     def note(self, epoch: int, rows: Rows) -> None:
         """What is published is expected, however its publisher learned of it."""

@@ -35,6 +35,7 @@ class MemoryTables:
         self._tables: dict[tuple[str, str], Metadata] = {}
         self._numbers = itertools.count(1)
         self.files: dict[str, bytes] = {}
+        self.once: dict[str, bytes] = {}  # what was ever written once, though it may be removed
         self.rows: dict[int, tuple[Weighted, ...]] = {}
         """What each snapshot added."""
         self.stored: set[int] = set()
@@ -78,26 +79,22 @@ class MemoryTables:
         number = next(self._numbers)
         self.rows[number] = tuple(row for each in staged for row in self.rows[each])
         back = tuple(int(file.path) for file in change.back)
-        before = self._named(present)
-        if not change.out <= set(map(str, before)):
-            raise ConflictError("somebody else exchanged them")
-        self._add(present, number, dict(summary), [each for each in before if str(each) not in change.out] + [*staged, *back])
+        named = self._named(present)
+        if not change.out <= set(map(str, named)):
+            raise ConflictError("somebody else has exchanged some of the data files already")
+        staying = [each for each in named if str(each) not in change.out]
+        self._add(present, number, dict(summary), [*staying, *staged, *back])
         kept = self._without(self._tables[present.pipeline, present.name], (*staged, *change.undone))
         self._put(replace(kept, current=number))
         self._step("committed")
 
     def data_files(self, table: Metadata, snapshot: int) -> tuple[StoredFile, ...]:
         self._step("list files")
-        return self._file(snapshot)
+        epochs = [epoch for _, epoch, _ in self.rows.get(snapshot, ())]
+        return (StoredFile(str(snapshot), 0, len(epochs), len(epochs), min(epochs), max(epochs)),) if epochs else ()
 
     def held(self, table: Metadata) -> tuple[StoredFile, ...]:
-        self._step("list files")
-        named = () if table.head is None else self.named[table.head.manifest_list]
-        return tuple(file for number in named for file in self._file(number))
-
-    def _file(self, number: int) -> tuple[StoredFile, ...]:
-        epochs = [epoch for _, epoch, _ in self.rows.get(number, ())]
-        return (StoredFile(str(number), 0, len(epochs), len(epochs), min(epochs), max(epochs)),) if epochs else ()
+        return tuple(file for number in self._named(table) for file in self.data_files(table, number))
 
     def drop(self, table: Metadata, snapshots: Sequence[int], properties: Mapping[str, str] = MappingProxyType({})) -> None:
         self._step("drop")
@@ -155,7 +152,7 @@ class MemoryTables:
 
     def write_once(self, path: str, content: bytes) -> bytes:
         self._step("write once")
-        stands = self.files.setdefault(path, content)
+        stands = self.once[path] = self.files.setdefault(path, content)
         self._step("written")
         return stands
 

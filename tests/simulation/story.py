@@ -7,16 +7,19 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from firnline.errors import FirnlineError
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
+from firnline.model.hold import Hold
 from firnline.plan.frontier import Frontier
 from firnline.runtime.advance import advance_by, complete
 from firnline.runtime.flusher import flush
-from firnline.runtime.maintain import maintain
+from firnline.runtime.maintain import tidied
+from firnline.runtime.safepoint import hold, let_go
 from firnline.tables.determinants import FOLDER
-from firnline.tables.layers import KIND, LOWER, MERGE, is_merge, is_repair, newest_exchange, subsumed
+from firnline.tables.layers import KIND, LOWER, MERGE, is_merge, newest_exchange
 from firnline.tables.log import ATTEMPT, Entry, Log, entries_of, head_of
 from firnline.tables.metadata import SIDECAR, Metadata
 from firnline.tables.port import Exchange
@@ -33,6 +36,7 @@ class Story:
 
     seed: int
     cuts: list[Frontier] = field(default_factory=list)
+    let_gone: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.scheduler = Scheduler(self.seed)
@@ -79,6 +83,8 @@ class Story:
             self.scheduler.start(f"flusher {number}", self._flush)
             self.scheduler.start(f"maintenance {number}", self._maintain)
             self.scheduler.start(f"repair {number}", lambda: self._repair(damaged))
+            self.scheduler.start(f"holder {number}", self._hold)
+            self.scheduler.start(f"letting go {number}", self._let_go)
             self.scheduler.start(f"merge {number}", lambda: self._merge(damaged))
 
     def _task(self, worker: str, name: str, epoch: int) -> None:
@@ -141,9 +147,43 @@ class Story:
         for _ in range(3):
             self.scheduler.sleep(1)
             try:
-                maintain(self.project, GRAPH.name)
+                self._tidy()
             except (OSError, FirnlineError):
                 continue
+
+    def _hold(self) -> None:
+        """While a hold stands, nothing at or after its point is let go of; one that is too late is refused."""
+        name, control = self.scheduler.new_id(), self.project.control(GRAPH.name)
+        for _ in range(4):
+            self.scheduler.sleep(1)
+            try:
+                at = control.agreement().kept_since(0) + self.scheduler.chance.randrange(2)
+                hold(self.project, GRAPH, lambda _, since, at=at: Hold("branch", name, at, "sim"))
+                for _ in range(4):
+                    self.scheduler.sleep(1)
+                    since = control.agreement().kept_since(0)
+                    assert since <= at, f"{since} is let go of, and {name} holds {at}"
+                control.release(name)
+            except (OSError, FirnlineError):
+                continue
+
+    def _let_go(self) -> None:
+        for _ in range(6):
+            self.scheduler.sleep(1)
+            try:
+                point = let_go(self.project, GRAPH)
+                agreement = self.project.control(GRAPH.name).agreement()
+                upper = 0 if agreement.frontier is None else agreement.frontier.upper
+                assert point <= max(0, upper - 1), f"{point} is let go of, and the frontier is at {upper}"
+                self.let_gone.append(agreement.kept_since(0))
+            except (OSError, FirnlineError):
+                continue
+
+    def _tidy(self, grace: timedelta = timedelta(days=1)) -> None:
+        """Maintenance; here snapshots are of old, so that they go at once, and files stay for who is in the middle of reading."""
+        for done in tidied(self.project, GRAPH, grace):
+            if done.error is not None:
+                raise done.error
 
     def _repair(self, name: str) -> None:
         """Make the rows of one epoch again and exchange its file for the new one, while epochs go on."""
@@ -152,10 +192,11 @@ class Story:
             self.scheduler.sleep(1)
             try:
                 table = log.load()
-                files = [] if table is None else self._files(table)
+                files = [] if table is None else log.held(table)
                 if table is None or not files:
                     continue
-                path, epoch = self.scheduler.chance.choice(files[:2])
+                file = self.scheduler.chance.choice(files[:2])
+                path, epoch = file.path, file.first
                 attempt, since = self.scheduler.new_id(), newest_exchange(table)
                 rows = self.tables.rows[int(path)]
                 self.tables.stage_by_spark(GRAPH.name, name, rows, {ATTEMPT: attempt, LOWER: str(epoch)})
@@ -166,15 +207,15 @@ class Story:
                 continue
 
     def _merge(self, name: str) -> None:
-        """Merge some neighbouring layers below the frontier, while epochs and repairs go on."""
+        """Merge some neighbouring layers that are let go of, while epochs and repairs go on."""
         log = self.project.log(GRAPH.name, name)
         for _ in range(8):
             self.scheduler.sleep(1)
             try:
-                frontier, table = self.project.control(GRAPH.name).frontier(), log.load()
-                if frontier is None or table is None:
+                upto, table = let_go(self.project, GRAPH), log.load()
+                if table is None:
                     continue
-                entries = [entry for entry in entries_of(table) if entry.description.upper <= frontier.upper]
+                entries = [entry for entry in entries_of(table) if entry.description.upper <= upto]
                 if len(entries) < 2:
                     continue
                 first = self.scheduler.chance.randrange(len(entries) - 1)
@@ -203,27 +244,12 @@ class Story:
         note = Sidecar(log.collection, lower, upper, attempt, made_by, {}, found, 0.0, merged=attempts, out=tuple(sorted(paths)))
         return None if since is None else since.id, note, Exchange(paths, (staged,))
 
-    def _files(self, table: Metadata) -> list[tuple[str, int]]:
-        """The files that the head names, each with its epoch."""
-        found: dict[str, int] = {}
-        for snapshot in reversed(list(table.main_line())):
-            content = self.tables.files[snapshot.summary[SIDECAR]]
-            if is_repair(snapshot):
-                note = Repair.of_json(content)
-                found = {path: epoch for path, epoch in found.items() if path not in note.out}
-                found |= {file.path: file.first for file in note.files}
-            else:
-                sidecar = Sidecar.of_json(content)
-                found = {path: epoch for path, epoch in found.items() if path not in sidecar.out}
-                found |= {file.path: file.first for file in sidecar.files or ()}
-        return sorted(found.items())
-
     def _expected(self, name: str, upper: int) -> State:
         """From what was logged of the outside: what nobody logged, nobody may have used."""
         folder = f"{self.tables.warehouse}/{GRAPH.name}/{FOLDER}"
         logged = {
             (collection, int(lower)): json.loads(content)["value"]
-            for path, content in self.tables.files.items()
+            for path, content in self.tables.once.items()
             if path.startswith(folder)
             for collection, lower, _ in [path.removeprefix(f"{folder}/").split("/")]
         }
@@ -249,6 +275,9 @@ class Story:
                     )
         uppers = [cut.upper for cut in self.cuts]
         assert uppers == sorted(uppers), "the frontier moved back"
+        assert self.let_gone == sorted(self.let_gone), "what is let go of came back"
+        agreement = self.project.control(GRAPH.name).agreement()
+        assert all(each.at >= agreement.kept_since(0) for each in agreement.holds), f"a hold was passed by: {agreement}"
 
     def _check_end(self) -> None:
         frontier = self.project.control(GRAPH.name).frontier()
@@ -256,25 +285,17 @@ class Story:
         assert frontier.upper == EPOCHS
         while flush(self.project):
             pass
-        logs = [self.project.log(GRAPH.name, collection.name) for collection in GRAPH.collections]
-        held = {((log.collection, 0, entry.lower), entry.attempt) for log in logs for entry in log.entries()}
-        held |= set(self._subsumed())
-        entered = {key: entry.attempt for key, entry in self.project.ledger.entries.items()}  # type: ignore[attr-defined]
-        assert entered.items() <= held, "the ledger has something that no log holds"
         assert not self.project.stash.batch()
         left = set(self._left_behind()) & self.engine.succeeded
         assert not left, f"attempts that ended well left what they had staged: {left}"
-        maintain(self.project, GRAPH.name)
+        self._tidy()
         assert not list(self._left_behind()), "maintenance left staging that nobody can publish"
-
-    def _subsumed(self) -> Iterator[tuple[tuple[str, int, int], str]]:
-        """The publishes and merges that newer merges stand for."""
-        for collection in GRAPH.collections:
-            table = self.project.log(GRAPH.name, collection.name).load()
-            assert table is not None
-            for snapshot in table.main_line():
-                if snapshot.id in subsumed(table) and not is_repair(snapshot):
-                    yield (collection.name, 0, int(snapshot.summary[LOWER])), snapshot.summary[ATTEMPT]
+        logs = [self.project.log(GRAPH.name, collection.name) for collection in GRAPH.collections]
+        held = {((log.collection, 0, entry.lower), entry.attempt) for log in logs for entry in log.entries()}
+        entered = {key: entry.attempt for key, entry in self.project.ledger.entries.items()}  # type: ignore[attr-defined]
+        assert entered.items() <= held, "the ledger has something that no log holds"
+        self._tidy(timedelta())
+        self._check()
 
     def _left_behind(self) -> Iterator[str]:
         for collection in GRAPH.collections:

@@ -234,13 +234,13 @@ class MaintenanceOperator(CommandOperator):
 
     def execute(self, context: Any) -> str:
         """Do it; the outcome is "tidy" or "maintained"."""
-        from firnline.runtime.maintain import is_tidy
+        from firnline.runtime.maintain import grace_of, is_tidy
         from firnline.runtime.project import Project
 
         hush()
         project = Project.load(Path(self.root))
         try:
-            if all(is_tidy(project, name) for name in project.pipelines()):
+            if all(is_tidy(project, project.graph(name), grace_of(project)) for name in project.pipelines()):
                 self.log.info("nothing to do")
                 return "tidy"
         except FirnlineError as error:

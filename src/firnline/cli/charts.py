@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from firnline.cli.output import size_text
+from firnline.model.epoch import to_datetime
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import SubFigure
 
-    from firnline.runtime.history import Run, Sample
+    from firnline.runtime.history import Sample, Told
 
 _MOST = 7
 """Collections that have a line of their own: those with the most bytes."""
@@ -35,21 +35,6 @@ p { color: #5d6d7e; }
 """
 
 
-@dataclass(frozen=True)
-class Told:
-    """What is told of a pipeline."""
-
-    pipeline: str
-    samples: Sequence[Sample]
-    """In the order of time."""
-    runs: Sequence[Run]
-    safe: int
-    frontier: int
-    moment: Callable[[int], datetime | int]
-    """A point on the charts' axis."""
-    label: Callable[[int], str]
-
-
 def write(path: Path, told: Sequence[Told], at: datetime) -> None:
     """Write the report: a picture if the name ends so, a page otherwise."""
     if path.suffix.lower() == ".png":
@@ -63,7 +48,7 @@ def write(path: Path, told: Sequence[Told], at: datetime) -> None:
 
 def _section(told: Told) -> str:
     if not told.samples:
-        return f"<h2>{escape(told.pipeline)}</h2><p>No log holds anything yet.</p>"
+        return f"<h2>{escape(told.graph.name)}</h2><p>No log holds anything yet.</p>"
     svg = _figure([told], "svg").decode()
     picture = svg[svg.index("<svg") :]
     newest = {sample.collection: sample for sample in told.samples}
@@ -75,7 +60,7 @@ def _section(told: Told) -> str:
             size_text(each.bytes),
             f"{each.rows:,}",
             _times(each),
-            told.label(each.since),
+            told.graph.schedule.label(each.since),
         )
         for name, each in sorted(newest.items())
     ]
@@ -91,9 +76,10 @@ def _section(told: Told) -> str:
         )
         for run in reversed(told.runs[-20:])
     ]
-    points = f"The frontier is at {told.label(told.frontier)}, the safe point at {told.label(told.safe)}."
+    label = told.graph.schedule.label
+    points = f"The frontier is at {label(told.frontier)}, the safe point at {label(told.safe)}."
     return (
-        f"<h2>{escape(told.pipeline)}</h2><p>{escape(points)}</p>{picture}"
+        f"<h2>{escape(told.graph.name)}</h2><p>{escape(points)}</p>{picture}"
         + _table(("collection", "layers", "files", "bytes", "stored rows", "read amplification", "since"), logs)
         + _table(("run, UTC", "merges", "rewritten", "snapshots dropped", "files removed", "freed", "seconds"), runs)
     )
@@ -117,7 +103,7 @@ def _figure(told: Sequence[Told], form: str) -> bytes:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    settings = {"svg.fonttype": "none", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
+    settings: Any = {"svg.fonttype": "none", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
     with pyplot.rc_context(settings):
         figure = pyplot.figure(figsize=(_WIDTH, _HEIGHT * max(1, len(told))), layout="constrained")
         parts = figure.subfigures(max(1, len(told)), 1, squeeze=False)[:, 0]
@@ -131,7 +117,7 @@ def _figure(told: Sequence[Told], form: str) -> bytes:
 
 def _draw(part: SubFigure, told: Told, *, is_titled: bool) -> None:
     if is_titled:
-        part.suptitle(f"{told.pipeline}: maintenance over epochs", fontsize=12, fontweight="bold", x=0.01, ha="left")
+        part.suptitle(f"{told.graph.name}: maintenance over epochs", fontsize=12, fontweight="bold", x=0.01, ha="left")
     axes = part.subplots(3, 2, sharex=True)
     colors = _colored(told.samples)
     _lines(axes[0, 0], told, colors, "layers", lambda sample: sample.layers)
@@ -151,16 +137,26 @@ def _draw(part: SubFigure, told: Told, *, is_titled: bool) -> None:
         axis.grid(True, axis="y", alpha=0.25)
         axis.tick_params(labelbottom=True)
         axis.margins(x=0.02)
-        if told.samples and isinstance(told.moment(told.samples[0].upper), datetime):
-            from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-            locator = AutoDateLocator(minticks=3, maxticks=7)
-            axis.xaxis.set_major_locator(locator)
-            axis.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+        if told.graph.schedule.timed:
+            _along(axis.xaxis)
         else:
             axis.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=7))
     for axis in axes[2]:
         axis.set_xlabel("epoch")
+
+
+def _moment(told: Told, point: int) -> Any:
+    """A point on an axis: a moment, or an integer."""
+    return to_datetime(point) if told.graph.schedule.timed else point
+
+
+def _along(axis: Any) -> None:
+    """Let an axis show moments."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    locator = AutoDateLocator(minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
+    axis.set_major_locator(locator)
+    axis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
 
 
 def _colored(samples: Sequence[Sample]) -> dict[str, str]:
@@ -176,7 +172,7 @@ def _lines(axis: Axes, told: Told, colors: dict[str, str], title: str, value: Ca
     rest = [name for name in names if name not in colors]
     for name in (*rest, *colors):
         found = [sample for sample in told.samples if sample.collection == name]
-        shown = [(told.moment(sample.upper), of) for sample in found if (of := value(sample)) is not None]
+        shown = [(_moment(told, sample.upper), of) for sample in found if (of := value(sample)) is not None]
         if not shown:
             continue
         others = f"{len(rest)} more" if name not in colors and name == rest[0] else "_"
@@ -198,8 +194,8 @@ def _points(axis: Axes, told: Told) -> None:
     """How far safe point and since lag behind the frontier, as points over points."""
     axis.set_title("safe point and since, over the end of the logs", loc="left", fontsize=10)
     ends = [(max(sample.upper for sample in run.after), run.safe, run.after) for run in told.runs if run.after]
-    x = [told.moment(upper) for upper, _, _ in ends]
-    x.append(told.moment(told.frontier))
+    x = [_moment(told, upper) for upper, _, _ in ends]
+    x.append(_moment(told, told.frontier))
     newest = {sample.collection: sample for sample in told.samples}
     last = min((sample.since for sample in newest.values()), default=told.safe)
     series = {
@@ -209,14 +205,16 @@ def _points(axis: Axes, told: Told) -> None:
     }
     for name, (values, color, style) in series.items():
         axis.plot(
-            x, list(map(told.moment, values)), color=color, linestyle=style, linewidth=1.4, label=name, drawstyle="steps-post"
+            x,
+            [_moment(told, value) for value in values],
+            color=color,
+            linestyle=style,
+            linewidth=1.4,
+            label=name,
+            drawstyle="steps-post",
         )
-    if isinstance(x[0], datetime):
-        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-        locator = AutoDateLocator(minticks=3, maxticks=6)
-        axis.yaxis.set_major_locator(locator)
-        axis.yaxis.set_major_formatter(ConciseDateFormatter(locator))
+    if told.graph.schedule.timed:
+        _along(axis.yaxis)
     axis.legend(fontsize=8, frameon=False, loc="upper left")
 
 
@@ -226,7 +224,7 @@ def _work(axis: Axes, told: Told) -> None:
     x, rewritten, freed = [], [0], [0]
     for run in told.runs:
         if run.after:
-            x.append(told.moment(max(sample.upper for sample in run.after)))
+            x.append(_moment(told, max(sample.upper for sample in run.after)))
             rewritten.append(rewritten[-1] + run.rewritten)
             freed.append(freed[-1] + run.freed)
     if not x:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,10 +19,11 @@ from firnline.errors import FirnlineError
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
+    from firnline.model.graph import Graph
     from firnline.runtime.maintain import Done, Planned
     from firnline.runtime.project import Project
 
-_UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+_UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12, "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 
 
 @app.command()
@@ -43,35 +44,35 @@ def maintain(
     from firnline.runtime.project import Project
 
     project = Project.load()
-    names = [project.graph(name).name for name in ([pipeline] if pipeline else project.pipelines())]
+    graphs = [project.graph(name) for name in ([pipeline] if pipeline else project.pipelines())]
     kept = grace_of(project, _time(grace))
     if undo:
-        _show_undone({name: undone(project, name) for name in names}, json)
+        _show_undone([step for graph in graphs for step in undone(project, graph)], json)
     elif dry_run:
-        _show_plan([step for name in names for step in planned(project, name, kept)], json)
+        _show_plan([step for graph in graphs for step in planned(project, graph, kept)], json)
     elif report is None:
         budget = Budget.of(None if bytes_ is None else _size(bytes_), None if minutes is None else 60 * minutes)
         with _engine(project, json) as session, _progress(json) as say:
             done = []
-            for name in names:
-                for each in maintained(project, name, session, kept, budget):
+            for graph in graphs:
+                for each in maintained(project, graph, session, kept, budget):
                     say(_sentence(each))
                     done.append(each)
         _show(done, budget.is_spent(), json)
         raise typer.Exit(1 if any(each.error for each in done) else 0)
     if report is not None:
-        _draw(project, names, report)
+        _draw(project, graphs, report)
         if not json:
             console.print(f"The report is in {report}.", markup=False, soft_wrap=True)
 
 
-def _draw(project: Project, names: Sequence[str], path: Path) -> None:
+def _draw(project: Project, graphs: Sequence[Graph], path: Path) -> None:
     from firnline.cli.charts import write
     from firnline.runtime.history import told
     from firnline.world import world
 
     try:
-        write(path, [told(project, name) for name in names], world().now())
+        write(path, [told(project, graph) for graph in graphs], world().now())
     except ModuleNotFoundError as error:
         raise FirnlineError("PREREQUISITE", f"charts need {error.name}", todo="Install matplotlib.") from error
 
@@ -118,7 +119,7 @@ def _sentence(done: Done) -> str:
 
 def _show_plan(steps: Sequence[Planned], json: bool) -> None:
     if json:
-        print_json({"steps": [_document(each) for each in steps]})
+        print_json({"steps": [asdict(each) for each in steps]})
         return
     rows = [
         (each.name, each.what, each.told(), size_text(each.bytes), f"{each.benefit:.2f}" if each.what == "merge" else None)
@@ -132,8 +133,8 @@ def _show_plan(steps: Sequence[Planned], json: bool) -> None:
 
 def _show(done: Sequence[Done], is_spent: bool, json: bool) -> None:
     if json:
-        steps = [{**_document(each.step), "seconds": round(each.seconds, 3)} for each in done if each.error is None]
-        failed = [{**_document(each.step), "error": each.error.as_json()} for each in done if each.error is not None]
+        steps = [{**asdict(each.step), "seconds": round(each.seconds, 3)} for each in done if each.error is None]
+        failed = [{**asdict(each.step), "error": each.error.as_json()} for each in done if each.error is not None]
         print_json({"done": steps, "failed": failed, "is_spent": is_spent, **_totals(done)})
         return
     rows = []
@@ -165,19 +166,14 @@ def _totals(done: Sequence[Done]) -> dict[str, int]:
     }
 
 
-def _show_undone(found: dict[str, list[Planned]], json: bool) -> None:
-    steps = [step for several in found.values() for step in several]
+def _show_undone(steps: Sequence[Planned], json: bool) -> None:
     if json:
-        print_json({"undone": [_document(each) for each in steps]})
+        print_json({"undone": [asdict(each) for each in steps]})
     elif steps:
         print_table("undone", ("log", "of"), [(each.name, each.told()) for each in steps])
         console.print("Maintenance merges them again when it runs next: pause it if they should stay.")
     else:
         console.print("Nothing can be undone.")
-
-
-def _document(step: Planned) -> dict[str, Any]:
-    return asdict(step)
 
 
 def _time(text: str | None) -> timedelta | None:
@@ -190,7 +186,7 @@ def _time(text: str | None) -> timedelta | None:
 
 
 def _size(text: str) -> int:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]i?b|b?)", text.strip().lower())
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*((?:[kmgt]i?)?b)?", text.strip().lower())
     if found is None:
         raise FirnlineError("BAD_OPTION", f"--bytes {text} is no size", todo="Write for example --bytes 10GB.")
-    return int(float(found[1]) * _UNITS[found[2].removeprefix("b") if found[2] == "b" else found[2]])
+    return int(float(found[1]) * _UNITS[found[2] or "b"])

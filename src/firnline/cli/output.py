@@ -78,15 +78,19 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the JVM's start-up chatter off the terminal; errors come back as exceptions anyway."""
+    """Keep the JVM's start-up chatter off the terminal; errors come back as exceptions anyway, and our own warnings are shown."""
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
     sys.stderr.flush()
     kept = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
+    with os.fdopen(kept, "w") as terminal:
+        warnings = logging.StreamHandler(terminal)
+        warnings.setLevel(logging.WARNING)
+        logging.getLogger("firnline").addHandler(warnings)
+        try:
+            yield
+        finally:
+            logging.getLogger("firnline").removeHandler(warnings)
+            os.dup2(kept, 2)
+            os.close(nowhere)

@@ -121,10 +121,6 @@ class Schedule:
             return moment.isoformat(timespec="seconds" if moment.second else "minutes")
         return moment.date().isoformat()
 
-    def compacted(self, collection: str, since: int) -> FirnlineError:
-        """Why an epoch of a collection is not there by itself any more."""
-        return FirnlineError("EPOCH_COMPACTED", f"{collection} keeps single epochs only since {self.label(since)}")
-
     def epoch_at(self, point: int) -> Epoch:
         """The one epoch that holds the point."""
         if point < self.start:

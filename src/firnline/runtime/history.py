@@ -1,7 +1,7 @@
 """What maintenance remembers of itself: one small file per run beside the logs, the last ones. Nothing is decided by them.
 
-A sample tells how a log was at one of its ends. Those of runs tell the past; what came after the last run is told by the snapshots
-that the log still has.
+A sample tells how a log was at one of its ends. Those of runs tell the past; what came after the last run is told by the
+snapshots that the log still has.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from firnline.model.graph import Graph
+from firnline.runtime.safepoint import safe_point
+from firnline.tables.control import TABLE
 from firnline.world import world
 
 if TYPE_CHECKING:
@@ -74,6 +77,18 @@ class Run:
         return cls(**{**data, **samples, "at": datetime.fromisoformat(data["at"])})
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is known of a pipeline."""
+
+    graph: Graph
+    samples: tuple[Sample, ...]
+    """In the order of time, for each log."""
+    runs: tuple[Run, ...]
+    safe: int
+    frontier: int
+
+
 def remember(project: Project, pipeline: str, run: Run) -> None:
     """Keep a run, and forget the oldest."""
     folder = _folder(project, pipeline)
@@ -108,11 +123,28 @@ def sampled(table: Metadata) -> Sample:
     )
 
 
-def after(table: Metadata, sequence: int) -> list[Sample]:
-    """How a log was as of each snapshot of its main line after a number, the oldest first."""
+def told(project: Project, graph: Graph) -> Told:
+    """All that is known."""
+    past = runs(project, graph.name)
+    samples = [sample for run in past for sample in (*run.before, *run.after)]
+    reached = {sample.collection: sample.upper for sample in samples}
+    names = project.catalog.names(graph.name)
+    for name in sorted(names - {TABLE}):
+        table = project.catalog.table(graph.name, name)
+        if table is not None and table.head is not None:
+            samples += [*_after(table, reached.get(name)), sampled(table)]
+    frontier = project.control(graph.name).frontier() if TABLE in names else None
+    end = graph.schedule.start if frontier is None else frontier.upper
+    return Told(graph, tuple(samples), tuple(past), safe_point(project, graph).at, end)
+
+
+def _after(table: Metadata, upper: int | None) -> list[Sample]:
+    """How a log was as of each snapshot that it has of what came after a point, the oldest first."""
+    from firnline.tables.layers import description_of
+
     found = []
     for snapshot in table.main_line():
-        if snapshot.sequence <= sequence:
+        if upper is not None and description_of(table, snapshot).upper <= upper:
             break
         older = {each.id: each for each in table.snapshots.values() if each.sequence <= snapshot.sequence}
         found.append(sampled(replace(table, snapshots=older, current=snapshot.id)))

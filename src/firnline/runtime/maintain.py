@@ -1,18 +1,18 @@
 """Maintenance: what keeps logs small without changing a row. It is planned, then done in small steps, each idempotent and short.
 
-Layers behind the safe point are merged; snapshots that nothing needs are dropped; files that nobody names any more are removed after
-the grace time; and what was noted about single epochs below since is forgotten. Each step looks, does one small thing and looks
-again. It takes no lock: where an epoch is published meanwhile, the step is tried again, not the epoch.
+Layers behind the safe point are merged; snapshots that nothing needs are dropped; files that nobody names any more are removed
+after the grace time; and what was noted about single epochs below since is forgotten. Each step looks, does one small thing and
+looks again. It takes no lock: where an epoch is published meanwhile, the step is tried again, not the epoch.
 """
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from firnline.errors import FirnlineError
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 What = Literal["merge", "expire", "delete", "prune", "undo"]
 _PIECES = 200
 """Files that are removed in one step."""
-_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +101,9 @@ def grace_of(project: Project, asked: timedelta | None = None) -> timedelta:
     return time_of(project.settings.trash) if asked is None else asked
 
 
-def planned(project: Project, pipeline: str, grace: timedelta) -> list[Planned]:
+def planned(project: Project, graph: Graph, grace: timedelta) -> list[Planned]:
     """What ``maintained`` would do now; what becomes possible only by its steps is not among it."""
-    maintenance = _Maintenance(project, pipeline, grace)
+    maintenance = _Maintenance(project, graph, grace)
     return [
         *maintenance.merging(),
         *maintenance.expiring(),
@@ -113,19 +112,15 @@ def planned(project: Project, pipeline: str, grace: timedelta) -> list[Planned]:
     ]
 
 
-def is_tidy(project: Project, pipeline: str) -> bool:
+def is_tidy(project: Project, graph: Graph, grace: timedelta) -> bool:
     """Whether there is nothing to do."""
-    maintenance = _Maintenance(project, pipeline, grace_of(project))
+    maintenance = _Maintenance(project, graph, grace)
     every = (maintenance.merging, maintenance.expiring, maintenance.due, maintenance.pruning)
     return not any(next(iter(find()), None) for find in every)
 
 
 def maintained(
-    project: Project,
-    pipeline: str,
-    session: Callable[[], SparkSession],
-    grace: timedelta,
-    budget: Budget | None = None,
+    project: Project, graph: Graph, session: Callable[[], SparkSession], grace: timedelta, budget: Budget | None = None
 ) -> Iterator[Done]:
     """Do what is to be done with the logs of a pipeline, step by step, as far as the budget goes.
 
@@ -133,16 +128,15 @@ def maintained(
 
     Args:
         project: The project.
-        pipeline: Its pipeline.
+        graph: Its pipeline.
         session: Starts Spark; asked only if there are layers to merge.
         grace: How long what is let go of stays.
         budget: How much may be done; everything by default.
     """
     began, at = time.monotonic(), world().now()
-    allowed = budget or Budget()
-    maintenance = _Maintenance(project, pipeline, grace)
+    maintenance = _Maintenance(project, graph, grace, budget or Budget())
     before, taken = maintenance.samples(), list[Done]()
-    for done in maintenance.steps(session, allowed):
+    for done in chain(maintenance.merge(session), maintenance.tidy()):
         taken.append(done)
         yield done
     well = [each.step for each in taken if each.error is None]
@@ -151,7 +145,7 @@ def maintained(
         run = Run(
             at,
             round(time.monotonic() - began, 3),
-            safe_point(project, maintenance.graph).at,
+            safe_point(project, graph).at,
             before,
             maintenance.samples(),
             sum(each.bytes for each in well if each.what == "merge"),
@@ -160,18 +154,23 @@ def maintained(
             sum(each.files for each in freed),
             sum(each.bytes for each in freed),
         )
-        remember(project, pipeline, run)
+        remember(project, graph.name, run)
 
 
-def undone(project: Project, pipeline: str) -> list[Planned]:
+def tidied(project: Project, graph: Graph, grace: timedelta, budget: Budget | None = None) -> Iterator[Done]:
+    """All of maintenance but merges: what needs no engine."""
+    yield from _Maintenance(project, graph, grace, budget or Budget()).tidy()
+
+
+def undone(project: Project, graph: Graph) -> list[Planned]:
     """Undo the newest merge of every log of a pipeline where that can be; what was undone."""
     from firnline.tables.undoing import undo
 
     found = []
-    for name in sorted(project.catalog.names(pipeline) - {TABLE}):
-        done = undo(project.catalog, project.log(pipeline, name))
+    for name in sorted(project.catalog.names(graph.name) - {TABLE}):
+        done = undo(project.catalog, project.log(graph.name, name))
         if done is not None:
-            found.append(Planned(pipeline, name, "undo", layers=done.layers, files=done.files, bytes=done.bytes))
+            found.append(Planned(graph.name, name, "undo", layers=done.layers, files=done.files, bytes=done.bytes))
     return found
 
 
@@ -180,14 +179,15 @@ class _Maintenance:
     """One pipeline while it is maintained."""
 
     project: Project
-    pipeline: str
+    graph: Graph
     grace: timedelta
+    budget: Budget = field(default_factory=Budget)
     failed: set[tuple[What, str]] = field(default_factory=set)
     """What could not be done, and is not tried again."""
 
-    @cached_property
-    def graph(self) -> Graph:
-        return self.project.graph(self.pipeline)
+    @property
+    def pipeline(self) -> str:
+        return self.graph.name
 
     @cached_property
     def trash(self) -> Trash:
@@ -204,16 +204,25 @@ class _Maintenance:
         """How the logs are now."""
         return tuple(sampled(table) for table in self.tables() if table.name != TABLE and table.head is not None)
 
-    def steps(self, session: Callable[[], SparkSession], budget: Budget) -> Iterator[Done]:
-        """One step after the other."""
-        yield from self._merge(session, budget)
+    def merge(self, session: Callable[[], SparkSession]) -> Iterator[Done]:
+        """Merge layers, the best first, as far as the budget goes."""
+        if not self._merges(safe_point(self.project, self.graph).at):
+            return
+        safe = let_go(self.project, self.graph)
+        while True:
+            allowed = [each for each in self._merges(safe) if self.budget.allows(each.bytes)]
+            if not allowed:
+                return
+
+            yield from self._try(self._planned(allowed[0]), partial(self._merge, session, allowed[0], safe))
+
+    def tidy(self) -> Iterator[Done]:
+        """One step after the other of what needs no engine."""
         for step in self.expiring():
-            if not budget.is_spent():
-                yield from self._try(step, lambda step=step: self._expire(step))  # type: ignore[misc]
-        yield from self._empty(budget)
+            yield from self._try(step, partial(self._expire, step))
+        yield from self._empty()
         for step in self.pruning():
-            if not budget.is_spent():
-                yield from self._try(step, lambda step=step: self._prune(step))  # type: ignore[misc]
+            yield from self._try(step, partial(self._prune, step))
 
     def merging(self) -> Iterator[Planned]:
         """The merges that could be done now, the best first."""
@@ -250,24 +259,15 @@ class _Maintenance:
             if entries:
                 yield Planned(self.pipeline, name, "prune", entries=len(entries))
 
-    def _merge(self, session: Callable[[], SparkSession], budget: Budget) -> Iterator[Done]:
+    def _merge(self, session: Callable[[], SparkSession], chosen: Merge, safe: int) -> Planned:
         from firnline.runtime.merge import merge
 
-        if not self._merges(safe_point(self.project, self.graph).at):
-            return
-        safe = let_go(self.project, self.graph)
-        while True:
-            allowed = [each for each in self._merges(safe) if budget.allows(self._planned(each).bytes)]
-            if not allowed:
-                return
-            step = self._planned(allowed[0])
-
-            def done(chosen: Merge = allowed[0], step: Planned = step) -> Planned:
-                merge(self.project, self.graph, session(), chosen, safe)
-                budget.spent += step.bytes
-                return step
-
-            yield from self._try(step, done)
+        done = merge(self.project, self.graph, session(), chosen, safe)
+        if done is None:
+            self.failed.add(("merge", chosen.collection))  # somebody else is at it
+            return replace(self._planned(chosen), layers=0, bytes=0)
+        self.budget.spent += done.bytes
+        return replace(self._planned(chosen), bytes=done.bytes)
 
     def _expire(self, step: Planned) -> Planned:
         if step.collection == TABLE:
@@ -276,26 +276,24 @@ class _Maintenance:
             dropped = self.project.log(self.pipeline, step.collection).expire(self.grace)
         return Planned(self.pipeline, step.collection, "expire", snapshots=dropped)
 
-    def _empty(self, budget: Budget) -> Iterator[Done]:
+    def _empty(self) -> Iterator[Done]:
         """Remove what is due, some files at a time."""
         for table, record in list(self.due()):
-            step = Planned(self.pipeline, table.name, "delete")
-            while not budget.is_spent():
-                is_more = True
+            is_more = True
+            while is_more:
+                done = list(self._try(Planned(self.pipeline, table.name, "delete"), partial(self._remove, table.name, record)))
+                is_more = any(each.error is None and each.step.files == _PIECES for each in done)
+                yield from done
 
-                def done(table: Metadata = table, record: Record = record) -> Planned:
-                    nonlocal is_more
-                    pieces = self.trash.contents(table, record, self._named())
-                    gone = list(self.trash.remove(pieces[:_PIECES]))
-                    is_more = len(pieces) > _PIECES
-                    if not is_more:
-                        self.trash.close(table, record)
-                    return Planned(self.pipeline, table.name, "delete", files=len(gone), bytes=sum(each.bytes for each in gone))
-
-                found = list(self._try(step, done))
-                yield from found
-                if not is_more or any(each.error for each in found):
-                    break
+    def _remove(self, name: str, record: Record) -> Planned:
+        """Remove some files of a record, as the tables are now, and forget it if these were the last."""
+        table = self.project.catalog.table(self.pipeline, name)
+        assert table is not None, "it was looked at"
+        pieces = self.trash.contents(table, record, self._named())
+        gone = list(self.trash.remove(pieces[:_PIECES]))
+        if len(pieces) < _PIECES:
+            self.trash.close(table, record)
+        return Planned(self.pipeline, name, "delete", files=len(gone), bytes=sum(each.bytes for each in gone))
 
     def _prune(self, step: Planned) -> Planned:
         if step.collection:
@@ -309,7 +307,7 @@ class _Maintenance:
 
     def _try(self, step: Planned, act: Callable[[], Planned]) -> Iterator[Done]:
         began = time.monotonic()
-        if (step.what, step.collection) in self.failed:
+        if self.budget.is_spent() or (step.what, step.collection) in self.failed:
             return
         try:
             yield Done(act(), time.monotonic() - began)

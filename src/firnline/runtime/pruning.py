@@ -1,4 +1,7 @@
-"""What is known about single epochs that the logs do not keep by themselves any more: notes beside the logs, entries of the ledger."""
+"""What is known about single epochs that the logs do not keep by themselves any more: notes beside them, entries of the ledger.
+
+Determinants are kept: with them alone could a source be read again.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,14 @@ from collections.abc import Mapping
 from firnline.ledger.entry import Publication
 from firnline.runtime.index import line_of, record
 from firnline.runtime.project import Project
-from firnline.tables import check_results, determinants, failures
+from firnline.tables import check_results, failures
 from firnline.tables.pruning import prunable
 
-_FOLDERS = (
-    failures.FOLDER,
-    f"{check_results.FOLDER}/results",
-    f"{check_results.FOLDER}/failed",
-    determinants.FOLDER,
-)
+_FOLDERS = (failures.FOLDER, f"{check_results.FOLDER}/results", f"{check_results.FOLDER}/failed")
 
 
 def notes_to_forget(project: Project, pipeline: str, sinces: Mapping[str, int]) -> list[str]:
-    """The small files about failures, checks and determinants of epochs below the since of their collection."""
+    """The small files about failures and checks of epochs below the since of their collection."""
     folder = f"{project.catalog.warehouse}/{pipeline}"
     return [path for each in _FOLDERS for path in prunable(project.catalog, f"{folder}/{each}", sinces)]
 

@@ -56,13 +56,10 @@ def changes(project: Project, graph: Graph, collection: str, as_of: str | None =
 
     upto = visible_upto(project, graph, as_of)
     lower = graph.schedule.start if as_of is None else graph.schedule.epoch_at(graph.schedule.point(as_of)).lower
-    table = _table(project, graph, collection, upto)
+    table = _table(project, graph, collection, upto if as_of is None else lower)
     if table is None:
         return [], []
-    since = _since(project, graph, collection)
-    if as_of is not None and lower < since:
-        raise compacted(graph, collection, since)
-    found = scan.changes(table, max(lower, since), upto)
+    found = scan.changes(table, max(lower, _since(project, graph, collection)), upto)
     names = [name for name in found.column_names if name not in (EPOCH, DIFF)]
     ordered = found.sort_by(
         [(EPOCH, "descending"), *((key, "ascending") for key in _order(graph, collection)), (DIFF, "ascending")]

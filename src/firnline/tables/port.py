@@ -79,6 +79,9 @@ class Tables(Protocol):
     def data_files(self, table: Metadata, snapshot: int) -> tuple[StoredFile, ...]:
         """The data files that a snapshot brought."""
 
+    def held(self, table: Metadata) -> tuple[StoredFile, ...]:
+        """All data files that the head names."""
+
     def drop(self, table: Metadata, snapshots: Sequence[int], properties: Mapping[str, str] = MappingProxyType({})) -> None:
         """Drop snapshots but the head from exactly the version that was looked at, and set properties, or fail."""
 
@@ -87,9 +90,6 @@ class Tables(Protocol):
 
     def listed(self, table: Metadata, manifest: Manifest) -> tuple[StoredFile, ...]:
         """The data files that a manifest of a table names."""
-
-    def held(self, table: Metadata) -> tuple[StoredFile, ...]:
-        """All data files that the head names."""
 
     def write(self, path: str, content: bytes) -> None:
         """Write a small file."""

@@ -1,8 +1,8 @@
 """Undoing the newest merge of a log, while everything that it stands for is still among the table's snapshots.
 
 The undo is an exchange: the files of the merge go, those of its layers come back, and the merge's own snapshot is dropped in the
-same commit, so that the layers are what they were. A table whose snapshots name the old files cannot lose them meanwhile: they are
-dropped before their files are removed, and then this commit fails.
+same commit, so that the layers are what they were. The old files cannot go meanwhile: the snapshots that name them are dropped
+before any of them is removed, and then this commit fails.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -220,6 +222,13 @@ def test_the_command_shows_and_releases_holds(stored: Project) -> None:
     assert [refusal["error"]["code"] for refusal in refusals] == ["NO_SUCH_HOLD"] * 2
     assert "of shop and of web" in refusals[1]["error"]["what"]
     assert firnline(root, "status", "web", "--json")[0]["safe_point"] == "2"
+
+
+def test_the_command_imports_neither_spark_nor_pyiceberg_nor_sqlalchemy(stored: Project) -> None:
+    run = "from firnline.cli.app import app; app(['safepoint', 'web'], standalone_mode=False)"
+    program = f"import sys; {run}; print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=stored.settings.root, capture_output=True, text=True, check=True)
+    assert not {"pyspark", "pyiceberg", "sqlalchemy"} & set(done.stderr.split())
 
 
 def test_an_epoch_below_since_is_refused_with_since_and_the_retention(stored: Project) -> None:
