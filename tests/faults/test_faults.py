@@ -31,8 +31,9 @@ OVERTAKEN = "publish.lost"
 """Nobody comes here who is the only one."""
 SWEPT = "sweep.committed"
 WAVED = "wave.staged"
-OF_AN_EPOCH = [point for point in POINTS if point not in (SWEPT, WAVED) and not point.startswith(("erase.", "repair.", "safepoint."))]
-"""Repairs and holds have tests of their own: tests/unit/runtime/test_repair.py, tests/contract/test_holds.py."""
+OTHERS = ("erase.", "repair.", "safepoint.")
+"""What has tests of its own: tests/spark/test_erase.py, tests/unit/runtime/test_repair.py, tests/contract/test_holds.py."""
+OF_AN_EPOCH = [point for point in POINTS if point not in (SWEPT, WAVED) and not point.startswith(OTHERS)]
 MUCH = """
     import firnline as fl
     from pyspark.sql import functions as F

@@ -189,13 +189,15 @@ class _Erasing:
 
     def _settled(self) -> int:
         """Rewrite logs until none holds what an erased row left; where they end then."""
-        for number in range(_MOST_ROUNDS):
+        done = set[str]()
+        for _ in range(_MOST_ROUNDS):
             upto = self._upto()
             let_go_upto(self.project, self.graph, upto)
             try:
                 for collection in self.cone:
-                    if not self._is_settled(collection, is_alone=number == 0):
+                    if not self._is_settled(collection, is_alone=collection.name not in done):
                         self._rewrite(collection, upto)
+                    done.add(collection.name)
             except FirnlineError as error:
                 if error.code != "GENERATION_CHANGED":
                     raise
