@@ -107,6 +107,9 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "COMMIT_CONTENDED": Code("Nothing: other writers kept winning; a retry goes on from the log.", retryable=True),
         "CATALOG_UNAVAILABLE": Code("Check that the catalog database can be reached and is not locked.", retryable=True),
         "STORAGE_UNAVAILABLE": Code("Make room, or make it writable; a retry goes on from the log.", retryable=True),
+        "REPLICA_UNAVAILABLE": Code(
+            "Mount it, make room or allow writing; epochs go on, and copying goes on from where it was.", retryable=True
+        ),
         "CLOCK_BEHIND": Code(
             "Set this machine's clock right. If another machine's was ahead, a retry goes on once that moment is past.",
             retryable=True,

@@ -71,6 +71,8 @@ POINTS: Mapping[str, tuple[str, tuple[Kind, ...]]] = MappingProxyType(
         "merge.lost": ("somebody else exchanged files, and what this attempt had staged is dropped", _AFTER_A_COMMIT),
         "frontier.judged": ("all collections hold an epoch; readers do not see it yet", _ANYWHERE),
         "frontier.committed": ("readers see it; who let them does not know it yet", _AFTER_A_COMMIT),
+        "replicate.copied": ("all files of a batch are at a place and were read back; no record says so", _ANYWHERE),
+        "replicate.recorded": ("a record says so; whoever copied them does not know it yet", _AFTER_A_COMMIT),
     }
 )
 _DELAY_SECONDS = 3.0

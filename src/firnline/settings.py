@@ -36,6 +36,8 @@ class Settings(BaseSettings):
     """An epoch fails when more than this fraction of a source's records is malformed."""
     trash: str = "1d"
     """How long what maintenance let go of stays there, first as a merge that can be undone, then in the trash."""
+    replicas: tuple[str, ...] = ()
+    """The URLs of places that batches of pipelines without ``replicas`` of their own are copied to."""
     spark_master: str = "local[*]"
     spark_memory: str = "2g"
     spark_java_options: str = ""

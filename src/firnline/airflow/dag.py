@@ -14,7 +14,7 @@ from typing import Any
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable
 
-from firnline.airflow.operator import AdvanceOperator, CompleteOperator, MaintenanceOperator, RepairOperator
+from firnline.airflow.operator import AdvanceOperator, CompleteOperator, MaintenanceOperator, RepairOperator, ReplicateOperator
 from firnline.errors import FirnlineError
 from firnline.model.epoch import Schedule, to_datetime
 from firnline.model.graph import Graph
@@ -30,6 +30,7 @@ RETRIES = {
 
 REPAIR = "firnline_repair"
 MAINTENANCE = "firnline_maintenance"
+REPLICATE = "firnline_replicate"
 _INSTANT = timedelta(microseconds=1)
 
 
@@ -55,6 +56,14 @@ def maintenance_dag(schedule: str = "@hourly", minutes: float = 30.0) -> DAG:
     file = sys._getframe(1).f_code.co_filename
     dag, root = _housekeeping(MAINTENANCE, schedule, file, "Merges layers behind the safe point, and removes what nothing needs.")
     MaintenanceOperator(task_id="maintain", root=root, minutes=minutes, dag=dag)
+    return dag
+
+
+def replicate_dag(schedule: str = "*/5 * * * *") -> DAG:
+    """A DAG that copies what all pipelines of the project that holds the calling file published to their replicas."""
+    file = sys._getframe(1).f_code.co_filename
+    dag, root = _housekeeping(REPLICATE, schedule, file, "Copies what is published to replicas, beside the epochs.")
+    ReplicateOperator(task_id="replicate", root=root, dag=dag)
     return dag
 
 

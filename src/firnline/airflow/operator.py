@@ -250,6 +250,44 @@ class MaintenanceOperator(CommandOperator):
         return "maintained"
 
 
+class ReplicateOperator(BaseOperator):
+    """Copy what all pipelines of a project published to their replicas, without Spark.
+
+    Args:
+        root: The project's folder.
+        kwargs: What every operator takes.
+    """
+
+    def __init__(self, *, root: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.root = root
+
+    def execute(self, context: Any) -> int:
+        """Do it; the number of batches that were copied."""
+        from firnline.runtime.project import Project
+        from firnline.runtime.replicate import Copied, replicate
+
+        hush()
+
+        def copying(each: Copied) -> None:
+            self.log.info("%s of [%s, %s) is at %s", each.collection, each.lower, each.upper, each.place)
+
+        copied, failed = 0, []
+        try:
+            project = Project.load(Path(self.root))
+            for graph in map(project.graph, project.pipelines()):
+                if graph.replicas:
+                    found = replicate(project, graph, copying)
+                    copied += len(found.copied)
+                    failed += [each.error for each in found.failed]
+                    self.log.info("%s: %s batches wait, %s epochs are due", graph.name, found.waiting, found.queued)
+        except FirnlineError as error:
+            raise _told(self, "", str(error), error.retryable) from None
+        if failed:
+            raise _told(self, "", "; ".join(map(str, failed)), all(error.retryable for error in failed))
+        return copied
+
+
 def epoch_of(graph: Graph, context: Any) -> Epoch:
     """The epoch that a run's data interval is, or a refusal."""
     start, end = context.get("data_interval_start"), context.get("data_interval_end")

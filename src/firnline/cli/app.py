@@ -48,6 +48,7 @@ from firnline.cli import (  # noqa: E402, F401
     maintain,
     plan,
     repair,
+    replicate,
     run,
     safepoint,
     show,

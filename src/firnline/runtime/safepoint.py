@@ -17,6 +17,7 @@ from firnline.plan.erasure import check_free
 from firnline.plan.safepoint import SafePoint
 from firnline.plan.safepoint import safe_point as decided
 from firnline.runtime.project import Project
+from firnline.runtime.replicated import replicated_upto, waiting
 from firnline.world import world
 
 if TYPE_CHECKING:
@@ -94,7 +95,9 @@ def _failed_checks(project: Project, graph: Graph, heads: Heads) -> Iterator[Hol
 
 def _replicated(project: Project, graph: Graph) -> Iterator[Hold]:
     """What is not in enough places yet holds from where it begins: of a collection, the point that it is replicated through."""
-    yield from ()
+    for each in waiting(project, graph) if graph.replicas else ():
+        release = f"{each.why}; 'firnline replicate {graph.name}' copies it"
+        yield Hold("replication", each.collection, each.point, f"{graph.name}.{each.collection}", each.since, release=release)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +150,15 @@ def safety(project: Project, graph: Graph) -> Safety:
     """The safe point of a pipeline, every hold, and the recovery time that the present state would cost."""
     found, heads, label = safe_point(project, graph), _heads(project, graph), graph.schedule.label
     lines = []
+    replicated = replicated_upto(project, graph) if graph.replicas else {}
     for collection in graph.collections:
         head = heads.get(collection.name)
         upper = graph.schedule.start if head is None else head.description.upper
         since = graph.schedule.start if head is None else head.description.since
         seconds = sum(entry.seconds for entry in project.log(graph.name, collection.name).entries(found.at))
         epochs = graph.schedule.count(found.at, upper)
-        lines.append(CollectionSafety(collection.name, label(upper), label(since), None, epochs, seconds))
+        through = label(replicated[collection.name]) if collection.level == "remote" and replicated else None
+        lines.append(CollectionSafety(collection.name, label(upper), label(since), through, epochs, seconds))
     frontier = project.control(graph.name).frontier()
     return Safety(
         pipeline=graph.name,

@@ -105,11 +105,9 @@ class Trash:
         return found
 
     def contents(self, table: Metadata, record: Record, named: set[str]) -> list[Piece]:
-        """The files of a record that nobody names, in the order in which they may be removed."""
+        """The files of a record that nobody names, in the order in which they may be removed; ``named`` is all that anybody does."""
         layers: tuple[dict[str, Piece], ...] = ({}, {}, {})
         for dropped in record.dropped:
-            if dropped.snapshot in table.snapshots:
-                continue
             lists = [dropped.manifest_list, *self._left(dropped)]
             for path in lists:
                 for manifest in self._manifests(path):
