@@ -61,7 +61,7 @@ Row = tuple[int, str | None, int, float]
 
 # By epoch: (weight, id, who, page, amount). Hers come, change, go and come again; some are the best, one is the worst.
 CHANGES: dict[int, list[tuple[int, int, str | None, int, float]]] = {
-    0: [(1, 1, WHO, 0, 99.5), (1, 2, "bob", 0, 5.25), (1, 3, None, 0, 0.1), (1, 4, "", 0, 0.2), (1, 5, WHO, 1, -7.0)],
+    0: [(1, 1, WHO, 0, 99.5), (1, 2, "bob", 0, 5.25), (1, 3, None, 0, 0.1), (1, 4, " ", 0, 0.2), (1, 5, WHO, 1, -7.0)],
     1: [(-1, 1, WHO, 0, 99.5), (1, 1, WHO, 0, 98.0), (1, 6, "Ünal", 1, 3.5), (1, 7, WHO, 1, 0.3), (-1, 2, "bob", 0, 5.25)],
     2: [(-1, 5, WHO, 1, -7.0), (1, 8, WHO, 2, 55.0), (1, 9, "bob", 2, 1.5), (1, 10, WHO, 4, 12.0)],
     3: [(1, 11, "bob", 1, 40.0), (-1, 6, "Ünal", 1, 3.5), (1, 12, "Ünal", 0, 2.5)],
@@ -71,10 +71,7 @@ CHANGES: dict[int, list[tuple[int, int, str | None, int, float]]] = {
 def put(project: Project, epoch: int) -> None:
     folder = project.settings.root / "data"
     folder.mkdir(exist_ok=True)
-    lines = [
-        ",".join("" if value is None else str(value) for value in (row if row[2] != "" else (*row[:2], '""', *row[3:])))
-        for row in CHANGES[epoch]
-    ]
+    lines = [",".join("" if value is None else str(value) for value in row) for row in CHANGES[epoch]]
     malformed = [f"1,twelve,{WHO},0,1.0"] if epoch == 0 else []
     (folder / f"{epoch}.csv").write_text("\n".join(["diff,id,who,page,amount", *lines, *malformed, ""]), encoding="utf-8")
 
