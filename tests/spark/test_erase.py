@@ -18,6 +18,7 @@ from firnline.model.hold import Hold
 from firnline.runtime.erase import Report, erase, planned
 from firnline.runtime.merge import Merge, merge
 from firnline.runtime.project import EXPECTATIONS, Project
+from firnline.runtime.replicate import replicate
 from firnline.runtime.safepoint import hold
 from firnline.runtime.verify import verify
 from firnline.tables.avro import unpacked
@@ -30,7 +31,7 @@ PIPELINE = """
     import firnline as fl
     from pyspark.sql import functions as F
 
-    forgets = fl.Pipeline("forgets", schedule=1, start=0)
+    forgets = fl.Pipeline("forgets", schedule=1, start=0, replicas=["PLACE"])
 
     @forgets.source(keys=["id"], partition_by=["page"], parts=2, checks=[fl.check("amounts", blocking=False)])
     def visits(epoch):
@@ -125,8 +126,11 @@ def holding(folder: Path, text: str) -> list[Path]:
     return found
 
 
-def test_forgotten_rows_are_nowhere_and_epochs_go_on_as_if_they_had_never_come(project: MakeProject, spark: SparkSession) -> None:
-    made = project("quarantine_fraction = 0.5\n", forgets=PIPELINE)
+def test_forgotten_rows_are_nowhere_and_epochs_go_on_as_if_they_had_never_come(
+    project: MakeProject, spark: SparkSession, tmp_path: Path
+) -> None:
+    place = tmp_path / "place"
+    made = project("quarantine_fraction = 0.5\n", forgets=PIPELINE.replace("PLACE", f"file://{place}"))
     suite = made.settings.root / EXPECTATIONS / "amounts.json"
     suite.parent.mkdir(exist_ok=True)
     positive = {"type": "expect_column_values_to_be_between", "kwargs": {"column": "amount", "min_value": 0}}
@@ -135,11 +139,13 @@ def test_forgotten_rows_are_nowhere_and_epochs_go_on_as_if_they_had_never_come(p
         put(made, epoch)
         run_epoch(made, spark, "forgets", str(epoch))
     graph = made.graph("forgets")
+    assert not replicate(made, graph).failed
     for name in ("visits", "spent"):
         assert merge(made, graph, spark, Merge("forgets", name, 0, 2, 2, 0, 0, 0.0), 2) is not None
         made.log("forgets", name).expire(timedelta(0))
     folder = Path(made.settings.warehouse.removeprefix("file://")) / "forgets"
     assert len(holding(folder, WHO)) > 15
+    assert len(holding(place, WHO)) > 5
 
     def erased(*, quarantine: bool) -> Report:
         return erase(made, spark, graph, "visits", CONDITION, quarantine=quarantine)
@@ -159,6 +165,7 @@ def test_forgotten_rows_are_nowhere_and_epochs_go_on_as_if_they_had_never_come(p
     assert {each.collection: each.how for each in second.logs}.pop("visits__quarantine") == "dropped"
     assert {each.how for each in second.logs} == {"kept", "dropped"}
     assert holding(folder, WHO) == []
+    assert holding(place, WHO) == []
     assert_is_expected(made, 2)
     assert not verify(made).problems
     with pytest.raises(FirnlineError, match="EPOCH_COMPACTED"):
@@ -167,6 +174,8 @@ def test_forgotten_rows_are_nowhere_and_epochs_go_on_as_if_they_had_never_come(p
     put(made, 3)
     run_epoch(made, spark, "forgets", "3")
     assert_is_expected(made, 3)
+    assert not replicate(made, graph).failed
+    assert any(path.suffix == ".parquet" for path in place.rglob("visits/**/*"))
     assert len(list(made.log("forgets", "spent").entries())) == 2
     assert not verify(made).problems
 

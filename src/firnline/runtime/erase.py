@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -23,7 +23,7 @@ from firnline.model.graph import Graph
 from firnline.model.names import DIFF, QUARANTINE
 from firnline.plan.erasure import check_complete, check_free, cone, late
 from firnline.plan.frontier import cut
-from firnline.runtime.forgetting import forget_copies, forget_notes
+from firnline.runtime.forgetting import check_places, forget_copies, forget_notes
 from firnline.runtime.merge import by_part
 from firnline.runtime.project import Declared, Project
 from firnline.runtime.proof import Proof, prove
@@ -146,12 +146,11 @@ class _Erasing:
         for name in self._quarantine() if self.quarantine else ():
             self._drop(name)
         notes = forget_notes(self.project, self.graph, [each.name for each in self.cone], upto)
-        copies = forget_copies(self.project, self.graph, [*self._logs(), *self._quarantine()])
+        reached = list(dict.fromkeys([*self._logs(), *self._quarantine(), *self.erased]))
+        copies = forget_copies(self.project, self.graph, reached)
         self._tell()
-        logs = tuple(self.erased.get(name) or self._before(name, "kept") for name in self._named())
-        proof = prove(
-            self.project, self.session, self.declared, self.source, self.condition, [*self._logs(), *self._quarantine()]
-        )
+        logs = tuple(self.erased.get(name) or self._before(name, "kept") for name in reached if self._is_told(name))
+        proof = prove(self.project, self.session, self.declared, self.source, self.condition, reached)
         label = self.graph.schedule.label(upto)
         kept = self._quarantined()
         return Report(self.graph.name, self.source, label, logs, notes, copies, kept, proof, time.monotonic() - began)
@@ -184,6 +183,7 @@ class _Erasing:
         for collection in self.cone[1:]:
             epoch = self._last_epoch(upto)
             StageRun(self.project, self.declared, self.session, collection, epoch, world().new_id()).check_rebuildable()
+        check_places(self.project, self.graph)
         check_free(self.graph, safe_point(self.project, self.graph).holds, upto)
         return upto
 
@@ -410,8 +410,9 @@ class _Erasing:
     def _quarantined(self) -> int:
         return sum(entry.weight for name in self._quarantine() for entry in self._log(name).entries())
 
-    def _named(self) -> Iterator[str]:
-        yield from dict.fromkeys([*self._logs(), *self.erased])
+    def _is_told(self, name: str) -> bool:
+        """Whether a report has a line about a log: of malformed records it says only how many are kept."""
+        return name in self.erased or not name.endswith(QUARANTINE)
 
     def _before(self, name: str, how: How) -> Erased:
         table = self._table(name)

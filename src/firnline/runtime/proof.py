@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from firnline.incremental.condition import literals
 from firnline.model.digest import Digest
 from firnline.model.names import QUARANTINE, quoted
+from firnline.runtime.forgetting import stray_copies
 from firnline.runtime.merge import by_part
 from firnline.runtime.project import Declared, Project
 from firnline.tables import check_results, determinants, failures
@@ -98,6 +99,8 @@ class _Proving:
         rows = self._ask()
         for name in self.declared.graph.descendants(self.source):
             self._evaluate(name)
+        for url, path in stray_copies(self.project, self.declared.graph, self.logs):
+            self.left.append(Left(f"{url}/{path}", "a copy of a file that no log names: it was made meanwhile; erase again"))
         searched = self._search(tables, files)
         for table in tables:
             if table.name.endswith(QUARANTINE) and any(self._holds(table, value) for value in literals(self.condition)):
