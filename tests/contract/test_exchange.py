@@ -125,7 +125,7 @@ def test_a_lost_metadata_file_is_written_anew_with_all_that_was_published(iceber
     iceberg.remove(lost)
     with pytest.raises(FirnlineError, match="LOG_UNREADABLE"):
         log.head()
-    rebuild_metadata(iceberg, "web", "visits", lambda several: several[0])
+    assert rebuild_metadata(iceberg, "web", "visits", lost, lambda several: several[0])
     assert rows(log) == before
     again = log.head()
     assert head is not None

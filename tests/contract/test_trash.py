@@ -251,7 +251,7 @@ def test_old_metadata_files_go_and_a_lost_one_is_made_again(iceberg: Catalog, wo
     lost = iceberg.version("web", "visits")
     assert lost is not None
     iceberg.remove(lost)
-    rebuild_metadata(iceberg, "web", "visits", lambda several: several[0])
+    rebuild_metadata(iceberg, "web", "visits", lost, lambda several: several[0])
     house.check()
     house.publish()
     house.log.expire(NOW)

@@ -57,7 +57,7 @@ def test_lost_files_and_ended_epochs_come_back_and_are_reported(
     retried = retries.measured(project, lake[1], 1, said.append, shares=(0.5,), has_warm_up=False)
     assert [each.differences for each in retried] == [[]] * 2
     assert all(waves >= retries.WAVES for each in retried for waves in each.waves)
-    assert all(each.kept == [round(each.share * waves) for waves in each.waves] for each in retried)
+    assert [each.kept for each in retried] == [[round(each.share * waves) for waves in each.waves] for each in retried]
     lines = [*recovery_report.repair_lines(repaired)], [*recovery_report.retry_lines(retried)]
     assert [{len(line) for line in some} for some in lines] == [{len(recovery_report.REPAIRS)}, {len(recovery_report.RETRIES)}]
     document = json.loads(json.dumps(recovery_report.document(repaired, retried)))

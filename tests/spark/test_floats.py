@@ -16,7 +16,6 @@ from tests.spark.running import rows, run_epoch
 
 PIPELINE = """
     import firnline as fl
-    from pyspark.sql import functions as F
 
     floats = fl.Pipeline("floats", schedule=1, start=0)
 

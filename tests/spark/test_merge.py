@@ -29,7 +29,7 @@ PIPELINE = """
     import firnline as fl
     from pyspark.sql import functions as F
 
-    merged = fl.Pipeline("merged", schedule=1, start=0)
+    merged = fl.Pipeline("merged", schedule=1, start=0, keep="1 epoch")
     CHANGES = {changes!r}
 
     @merged.source(keys=["k"], parts=2)

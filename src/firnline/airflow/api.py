@@ -11,12 +11,15 @@ from typing import Any, Literal
 
 import httpx
 
+from firnline.airflow.home import CONNECT_ARGS
 from firnline.errors import FirnlineError
 
 Reprocess = Literal["none", "failed", "completed"]
 
 _TRIES = 20
 _PAUSE = 0.5
+_TIMEOUT = 2 * CONNECT_ARGS["timeout"]
+"""Longer than Airflow itself waits for a locked SQLite: its answer then says so, and the call is made again."""
 
 FINISHED = frozenset({"success", "failed"})
 
@@ -49,7 +52,7 @@ class Api:
 
     def __init__(self, url: str, user: str, password: str) -> None:
         self._login = {"username": user, "password": password}
-        self._client = httpx.Client(base_url=url, timeout=60, trust_env=False)
+        self._client = httpx.Client(base_url=url, timeout=_TIMEOUT, trust_env=False)
 
     def __enter__(self) -> Api:
         return self

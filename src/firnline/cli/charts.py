@@ -127,10 +127,12 @@ def _draw(part: SubFigure, told: Told, *, is_titled: bool) -> None:
     axes[1, 1].axhline(1, color="#22303f", linewidth=0.8, linestyle=":")
     _points(axes[2, 0], told)
     _work(axes[2, 1], told)
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+    from matplotlib.ticker import EngFormatter, MaxNLocator
 
-    axes[1, 0].yaxis.set_major_formatter(FuncFormatter(lambda value, _: size_text(round(value))))
-    axes[2, 1].yaxis.set_major_formatter(FuncFormatter(lambda value, _: size_text(round(value))))
+    axes[1, 0].yaxis.set_major_formatter(EngFormatter(unit="B"))
+    axes[2, 1].yaxis.set_major_formatter(EngFormatter(unit="B"))
+    if axes[0, 0].lines:
+        part.legend(*axes[0, 0].get_legend_handles_labels(), fontsize=8, frameon=False, loc="outside upper right", ncols=8)
     for axis in (axes[0, 0], axes[0, 1]):
         axis.yaxis.set_major_locator(MaxNLocator(integer=True))
     for axis in axes.flat:
@@ -138,7 +140,7 @@ def _draw(part: SubFigure, told: Told, *, is_titled: bool) -> None:
         axis.tick_params(labelbottom=True)
         axis.margins(x=0.02)
         if told.graph.schedule.timed:
-            _along(axis.xaxis)
+            _along(axis.xaxis, is_across=True)
         else:
             axis.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=7))
     for axis in axes[2]:
@@ -150,13 +152,13 @@ def _moment(told: Told, point: int) -> Any:
     return to_datetime(point) if told.graph.schedule.timed else point
 
 
-def _along(axis: Any) -> None:
+def _along(axis: Any, *, is_across: bool) -> None:
     """Let an axis show moments."""
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
     locator = AutoDateLocator(minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
     axis.set_major_locator(locator)
-    axis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    axis.set_major_formatter(ConciseDateFormatter(locator, show_offset=is_across))  # type: ignore[no-untyped-call]
 
 
 def _colored(samples: Sequence[Sample]) -> dict[str, str]:
@@ -183,11 +185,10 @@ def _lines(axis: Axes, told: Told, colors: dict[str, str], title: str, value: Ca
             linewidth=1.6 if name in colors else 0.8,
             marker="o" if len(shown) < 40 else None,
             markersize=2.5,
+            alpha=0.85,
             label=name if name in colors else others,
         )
     axis.set_ylim(bottom=0)
-    if title == "layers" and axis.lines:
-        axis.legend(fontsize=8, frameon=False, loc="upper left")
 
 
 def _points(axis: Axes, told: Told) -> None:
@@ -214,7 +215,7 @@ def _points(axis: Axes, told: Told) -> None:
             drawstyle="steps-post",
         )
     if told.graph.schedule.timed:
-        _along(axis.yaxis)
+        _along(axis.yaxis, is_across=False)
     axis.legend(fontsize=8, frameon=False, loc="upper left")
 
 

@@ -24,7 +24,8 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from firnline.engine.session import CATALOG
-from firnline.incremental.relation import column, consolidated, in_one, kept, project
+from firnline.incremental.relation import consolidated, in_one, project
+from firnline.incremental.relation import exact as exactly
 from firnline.model.names import DIFF, EPOCH, floating, quoted
 
 
@@ -81,9 +82,9 @@ def _name(name: str) -> str:
 def exact(frame: DataFrame) -> DataFrame:
     """The same rows, with floating numbers that filters find as Spark compares them."""
     types = dict(frame.dtypes)
-    found, session = floating(types), frame.sparkSession
+    session = frame.sparkSession
     assert isinstance(session, SparkSession)
-    return frame_of(session, project(relation_of(frame), [kept(name) if name in found else column(name) for name in types]))
+    return frame_of(session, project(relation_of(frame), exactly(types, floating(types))))
 
 
 def aliased(frame: DataFrame, alias: str) -> DataFrame:

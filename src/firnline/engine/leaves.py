@@ -14,10 +14,10 @@ from firnline.incremental.relation import (
     alias,
     call,
     column,
+    exact,
     filtered,
     in_one,
     integer,
-    kept,
     named,
     project,
     small_integer,
@@ -146,7 +146,7 @@ class LogLeaves:
 
 
 def _named(rows: Relation, names: Sequence[str], leaf: Leaf) -> Relation:
-    return project(rows, [*(kept(name) if name in leaf.floating else column(name) for name in names), column(DIFF)])
+    return project(rows, [*exact(names, leaf.floating), column(DIFF)])
 
 
 def _of_parts(rows: Relation, leaf: Leaf) -> Relation:

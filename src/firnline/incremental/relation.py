@@ -5,7 +5,7 @@ Weighted rows carry their weight in ``_diff``. Plans are built bottom-up and nev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from pyspark.sql.connect.proto import Expression, Relation
 from pyspark.sql.connect.proto import Join as JoinProto
@@ -184,12 +184,12 @@ def named(table: str, options: Mapping[str, str] | None = None) -> Relation:
     return relation
 
 
-def kept(name: str) -> Expression:
-    """A column of floating numbers that no filter above it is pushed below.
+def exact(names: Iterable[str], floating: Collection[str]) -> list[Expression]:
+    """Columns of a log; those of floating numbers so that no filter above them is pushed below.
 
     Scans leave out files and dictionaries by an order that is not Spark's: NaN is no greater than others there, -0.0 is not 0.0.
     """
-    return alias(call("coalesce", column(name), column(name)), name)
+    return [alias(call("coalesce", column(name), column(name)), name) if name in floating else column(name) for name in names]
 
 
 def negated(source: Relation, columns: Sequence[str]) -> Relation:

@@ -255,7 +255,8 @@ def _manifests(log: Holding, damage: Sequence[Problem]) -> tuple[Step | None, se
     if not unsound and not named and all(each.manifest_list.is_sound() for each in readable):
         return None, set()
     if files is None and is_headless:
-        raise _UnknownError("no manifest list can be read, and not every sidecar says which data files there are")
+        what = "the newest manifest list cannot be read, and not every sidecar says which data files there are"
+        raise _UnknownError(f"{what}: bring one or the other back from a copy of the warehouse")
     if files is None and unsound:
         data = [each for _, each in data_of(log)]
         known = {cell for cell in log.cells() if any(cell in gap for gap in log.gaps)}

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from firnline.errors import FirnlineError, Location
 from firnline.quality.judging import SAMPLE, Result
 from firnline.quality.suite import Suite, suite_of
 
-_KNOWN = ("type", "kwargs", "meta", "notes", "description", "id", "severity", "rendered_content")
+_KNOWN = ("type", "kwargs", "meta", "notes", "description", "id", "severity")
 
 
 def loaded(path: Path) -> Suite:
@@ -91,13 +92,25 @@ def render(documents: Iterable[Mapping[str, Any]], folder: Path) -> Path:
         ran = RunIdentifier(run["run_name"], datetime.fromisoformat(run["run_time"]))
         suite = ExpectationSuiteIdentifier(document["suite_name"])
         key = ValidationResultIdentifier(suite, ran, document["meta"]["batch"])
-        result = expectationSuiteValidationResultSchema.load(dict(document))
+        result = expectationSuiteValidationResultSchema.load({**document, "results": _escaped(document["results"])})
         result.meta["run_id"] = ran
         context.validation_results_store.set(key, result)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         context.build_data_docs(site_names=["checks"])
     return folder / "index.html"
+
+
+def _escaped(value: Any) -> Any:
+    """A value whose texts a page shows as they are: Great Expectations puts values from the data into its pages unchanged."""
+    match value:
+        case str():
+            return escape(value, quote=False)
+        case dict():
+            return {key: _escaped(item) for key, item in value.items()}
+        case list():
+            return [_escaped(item) for item in value]
+    return value
 
 
 @cache

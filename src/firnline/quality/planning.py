@@ -60,7 +60,7 @@ def planned(config: Mapping[str, Any], types: Mapping[str, str]) -> Planned | No
     column = kwargs.pop("column", None)
     if (found.kind == "rows") != (column is None) or not kwargs.keys() <= found.arguments:
         return None
-    if column is not None and column not in types:
+    if column is not None and (not isinstance(column, str) or column not in types):
         return None
     if not found.accepts(types[column] if column is not None else "", kwargs):
         return None

@@ -10,10 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from firnline.errors import FirnlineError
 
 _COLUMNS = ("column", "column_A", "column_B")
+_FIELDS = frozenset({"type", "kwargs", "meta", "notes", "description", "id", "severity"})
+_RENDERED = frozenset({"rendered_content", "expectation_context"})
+_SEVERITIES = ("critical", "warning", "info")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +70,37 @@ def suite_of(document: Any, path: Path) -> Suite:
     if document.get("name", name) != name:
         raise FirnlineError("BAD_SUITE", f"{path.name} holds the suite {document['name']!r}; name it like its file")
     for number, each in enumerate(document["expectations"], 1):
-        if not (isinstance(each, dict) and isinstance(each.get("type"), str) and isinstance(each.get("kwargs", {}), dict)):
-            raise FirnlineError("BAD_SUITE", f"{path.name}: expectation {number} has no 'type', or its 'kwargs' are no object")
-    return Suite(name, tuple({"kwargs": {}, "meta": {}, **each} for each in document["expectations"]), path)
+        if complaint := _complaint(each):
+            raise FirnlineError("BAD_SUITE", f"{path.name}: expectation {number} {complaint}")
+    return Suite(name, tuple(_config(each) for each in document["expectations"]), path)
+
+
+def _config(expectation: Mapping[str, Any]) -> dict[str, Any]:
+    """An expectation without what Great Expectations makes of it for show."""
+    return {"kwargs": {}, "meta": {}, **{key: value for key, value in expectation.items() if key not in _RENDERED}}
+
+
+def _complaint(expectation: Any) -> str | None:
+    """Why something is no expectation as Great Expectations stores it; None if it is one."""
+    is_object = isinstance(expectation, dict) and isinstance(expectation.get("type"), str)
+    if not is_object or not isinstance(expectation.get("kwargs", {}), dict):
+        return "has no 'type', or its 'kwargs' are no object"
+    if unknown := expectation.keys() - _FIELDS - _RENDERED:
+        return f"has the unknown field {', '.join(map(repr, sorted(unknown)))}; it may have: {', '.join(sorted(_FIELDS))}"
+    if expectation.get("severity") not in (None, *_SEVERITIES):
+        return f"has the severity {expectation['severity']!r}; it may be: {', '.join(_SEVERITIES)}"
+    if not isinstance(expectation.get("meta"), dict | None):
+        return "has a 'meta' that is no object"
+    if not isinstance(expectation.get("description"), str | None):
+        return "has a 'description' that is no text"
+    return None if _is_id(expectation.get("id")) else f"has the id {expectation['id']!r}, which is no UUID"
+
+
+def _is_id(value: Any) -> bool:
+    try:
+        return value is None or bool(UUID(value))
+    except (ValueError, AttributeError, TypeError):
+        return False
 
 
 def is_about_columns(config: Mapping[str, Any]) -> bool:

@@ -25,6 +25,7 @@ from firnline.model.epoch import Epoch
 from firnline.model.names import BOOKKEEPING, DIFF, PART, QUARANTINE, quoted
 from firnline.plan.safepoint import compacted
 from firnline.runtime.attempt import Staged
+from firnline.runtime.gaps import had_gaps
 from firnline.runtime.project import Declared, Project
 from firnline.runtime.stage_run import StageRun
 from firnline.runtime.writing import Placement
@@ -128,8 +129,7 @@ class _Certifying:
             return Replayed(*about, 0.0, skipped="it is declared nondeterministic=True")
         if entry.fingerprint.code != graph.fingerprints[self.collection.name]:
             return Replayed(*about, 0.0, skipped="it was made by other code than today's")
-        without = [name for name in self.collection.inputs if self.project.log(graph.name, name).had_gaps()]
-        if without:
+        if without := had_gaps(self.project, graph, self.collection):
             return Replayed(*about, 0.0, skipped=f"rows of {', '.join(without)} were missing for a while")
         merged = [name for name in self.collection.inputs if self._since(name) > epoch.lower]
         if merged:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from firnline.model.declaration import Collection as Declared
 from firnline.model.gap import Cell, Gap, Gaps, Span, spans_of
 from firnline.model.graph import Graph
 from firnline.plan.completeness import touched
@@ -29,25 +30,37 @@ Spans = tuple[Span, ...]
 
 
 def leave_out(project: Project, graph: Graph, log: Holding, step: Step, cells: Collection[Cell], why: str) -> None:
-    """Open a gap for lost rows and take them out of the log."""
+    """Open a gap for lost rows, unless one is open, and take them out of the log."""
     from firnline.tables.port import Exchange
     from firnline.tables.sidecar import Repair
 
-    digests = published_digests(log)
-    rows = sum(digests[cell].rows for cell in cells if cell in digests)
+    noted = [gap for gap in log.gaps if gap.phase == "open" and any(cell in gap for cell in cells)]
+    new = {cell for cell in cells if not any(cell in gap for gap in noted)}
+    gap = _opened(project, graph, log, new, why) if new else noted[0]
+    out = files(log, cells)
+    if out or step.manifests:
+        rows = _rows(log, cells)
+        note = Repair(log.collection, world().new_id(), tuple(sorted(cells)), tuple(sorted(out)), (), rows, 0, 0.0, gap.id)
+        change = Exchange(out=out, manifests=step.manifests)
+        exchange(project.log(graph.name, log.collection), log, note, change)
+
+
+def _opened(project: Project, graph: Graph, log: Holding, cells: Collection[Cell], why: str) -> Gap:
+    """A gap that the gap ledger knows of: the one that was begun for these rows, or a new one."""
     begun = [gap for gap in log.gaps if gap.phase == "opening" and all(cell in gap for cell in cells)]
     made_by = owner(graph, log.collection)
     assert made_by is not None, "the plan refuses what nobody makes"
     allowed = f"{graph.name}.{made_by.name}" if made_by.on_loss == "gap" else f"the handler of {graph.name}"
     spans, now = spans_of(set(cells), log.cells()), world().now().isoformat(timespec="seconds")
     before = affected(project, graph, log.collection)
-    gap = begun[0] if begun else Gap(world().new_id(), log.collection, spans, rows, now, allowed, why, before)
+    gap = begun[0] if begun else Gap(world().new_id(), log.collection, spans, _rows(log, cells), now, allowed, why, before)
     project.control(graph.name).change(lambda gaps: gaps.opened(gap))
-    out = files(log, cells)
-    if out or step.manifests:
-        note = Repair(log.collection, world().new_id(), tuple(sorted(cells)), tuple(sorted(out)), (), rows, 0, 0.0, gap.id)
-        change = Exchange(out=out, manifests=step.manifests)
-        exchange(project.log(graph.name, log.collection), log, note, change)
+    return gap
+
+
+def _rows(log: Holding, cells: Collection[Cell]) -> int:
+    digests = published_digests(log)
+    return sum(digests[cell].rows for cell in cells if cell in digests)
 
 
 def affected(project: Project, graph: Graph, collection: str) -> dict[str, int]:
@@ -56,6 +69,14 @@ def affected(project: Project, graph: Graph, collection: str) -> dict[str, int]:
     own = [made_by.name] if made_by is not None and made_by.kind == "stage" else []
     heads = {name: project.log(graph.name, name).head() for name in (*own, *graph.readers(collection))}
     return {name: head.description.upper if head else graph.schedule.start for name, head in heads.items()}
+
+
+def had_gaps(project: Project, graph: Graph, collection: Declared) -> list[str]:
+    """The logs of which rows were left out at some time, of those that a stage reads: its inputs, and what it has published."""
+    if collection.kind == "source":
+        return []
+    kept = [name for name in project.catalog.names(graph.name) if owner(graph, name) == collection]
+    return [name for name in (*collection.inputs, *sorted(kept)) if project.log(graph.name, name).had_gaps()]
 
 
 def turned(project: Project, graph: Graph, log: Holding) -> bool:

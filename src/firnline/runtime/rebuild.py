@@ -12,7 +12,7 @@ from firnline.model.graph import Graph
 from firnline.model.stored_file import StoredFile
 from firnline.plan.frontier import cut
 from firnline.plan.repairing import owner
-from firnline.plan.verification import Holding, data_of
+from firnline.plan.verification import Holding
 from firnline.runtime.project import Project
 
 if TYPE_CHECKING:
@@ -25,8 +25,11 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 
-def metadata(project: Project, graph: Graph, log: Holding) -> None:
-    """A metadata file, from an older one and what was published after it; a frontier also from the logs."""
+def metadata(project: Project, graph: Graph, log: Holding) -> bool:
+    """A metadata file, from an older one and what was published after it; a frontier also from the logs.
+
+    Whether nobody else came between.
+    """
     from firnline.tables.control import TABLE
     from firnline.tables.rebuilding import rebuild_metadata
 
@@ -35,12 +38,18 @@ def metadata(project: Project, graph: Graph, log: Holding) -> None:
     def choose(several: list[Sidecar]) -> Sidecar:
         return next((each for each in several if each.attempt in known), several[0])
 
-    rebuild_metadata(project.catalog, log.pipeline, log.collection, choose)
-    if log.collection == TABLE:
+    is_done = rebuild_metadata(project.catalog, log.pipeline, log.collection, log.metadata.path, choose)
+    if not is_done or log.collection != TABLE:
+        return is_done
+    try:
         heads = {each.name: project.log(graph.name, each.name).head() for each in graph.collections}
-        frontier = cut({name: head.description if head else None for name, head in heads.items()})
-        if frontier is not None:
-            project.control(graph.name).advance(frontier)
+    except FirnlineError as error:
+        _logger.warning("the frontier of %s stays behind until its next epoch is complete: %s", graph.name, error)
+        return True
+    frontier = cut({name: head.description if head else None for name, head in heads.items()})
+    if frontier is not None:
+        project.control(graph.name).advance(frontier)
+    return True
 
 
 def sidecar(project: Project, graph: Graph, log: Holding, snapshot: int, session: Callable[[], SparkSession]) -> None:
@@ -109,14 +118,23 @@ def _input(generation: int, upper: int, snapshot: int, rows: int, parts: str) ->
 
 def _added(project: Project, session: SparkSession, table: Log, entry: Entry) -> dict[tuple[int, int], Digest]:
     """The digests of the rows as they stand in storage."""
+    from pyspark.errors import PySparkException
+
     from firnline.engine.frames import deltas, table_name
     from firnline.engine.staging import columns_of, digests
     from firnline.model.names import EPOCH
+    from firnline.runtime.evaluation import diagnosed
 
     loaded, name = table.load(), table_name(table.pipeline, table.collection)
     assert loaded is not None, "it was looked at"
     rows = deltas(session, name, entry.through[0], entry.description.upper).where(f"{EPOCH} >= {entry.lower}")
-    return digests(rows, columns_of(rows.schema, loaded.columns))
+    try:
+        return digests(rows, columns_of(rows.schema, loaded.columns))
+    except PySparkException as error:
+        code, text = diagnosed(error)
+        what = f"no ledger knows what {entry.sidecar} said, and its rows cannot be read: {text}"
+        lost = f"{table.pipeline}.{table.collection}: {what}"
+        raise FirnlineError("ENGINE_LOST" if code == "ENGINE_LOST" else "NOT_REPAIRABLE", lost) from error
 
 
 def _inputs(project: Project, graph: Graph, log: Holding, entry: Entry) -> dict[str, Input]:
@@ -149,12 +167,15 @@ def _merged(log: Holding, entry: Entry, files: tuple[StoredFile, ...] | None) ->
 
 def _files(log: Holding, entry: Entry) -> tuple[StoredFile, ...] | None:
     """The data files of a publish that are still those it was published with; None where manifests cannot be read."""
-    manifests = [manifest for revision in log.published() for manifest in revision.manifests or ()]
-    if any(revision.manifests is None for revision in log.published()) or not all(each.file.is_sound() for each in manifests):
+    holders = [each for each in log.published() if each.snapshot == entry.snapshot or each.is_repair]
+    if any(each.manifests is None for each in holders):
         return None
-    repaired = {file.path for revision in log.published() if revision.is_repair for file in revision.files or ()}
+    manifests = [manifest for each in holders for manifest in each.manifests or ()]
+    if not all(each.file.is_sound() for each in manifests):
+        return None
+    repaired = {file.path for each in holders if each.is_repair for file in each.files or ()}
     found = []
-    for _, data in data_of(log):
+    for data in (data for manifest in manifests for data in manifest.data):
         if data.first is None or data.last is None or data.part is None or data.file.path in repaired:
             continue
         if entry.lower <= data.first and data.last < entry.description.upper:

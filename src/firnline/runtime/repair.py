@@ -19,7 +19,7 @@ from firnline.errors import FirnlineError
 from firnline.model.declaration import Collection, OnLoss
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
-from firnline.model.gap import Gap
+from firnline.model.gap import Cell, Gap
 from firnline.model.graph import Graph
 from firnline.plan.repairing import Plan, Refusal, Step, in_order, owner, plan, retry, steps_for, to_rewind
 from firnline.plan.restoring import Copies, left
@@ -144,6 +144,7 @@ def repair(
     for damaged, mending in zip(pipelines, menders, strict=True):
         if damaged.graph.name in stopped:
             continue
+        done += mending.found([log for log in damaged.logs if not (log.is_control or log.metadata.is_sound())])
         for log in in_order(damaged.graph, damaged.logs):
             try:
                 done += mending.mended(log.collection, damaged.of(log))
@@ -233,6 +234,18 @@ class Mending:
             if step is not None and step.what == "rows" and not step.is_retried and step.collection not in self.contracts:
                 self.contracts[step.collection] = contract_for(self.declared, step, plan)
 
+    def found(self, logs: Sequence[Holding]) -> list[Done]:
+        """Bring back metadata files before all else: how far the frontier was is told by the ends of all logs."""
+        done = []
+        for log in logs:
+            try:
+                problems = problems_of(log)
+                steps = steps_for(log, problems, self.graph, copies=restore.copies(self.replicas, log, problems)).steps
+                done += [self._done(log, step) for step in steps[:1]]
+            except FirnlineError as error:
+                _logger.info("%s.%s: its metadata is lost for now: %s", log.pipeline, log.collection, error)
+        return [each for each in done if each is not None]
+
     def mended(self, collection: str, problems: Sequence[Problem]) -> list[Done]:
         """Take steps for a log until none is left; ``problems`` may know more than looking at its files tells."""
         done: list[Done] = []
@@ -250,17 +263,22 @@ class Mending:
                 self.refusals += found.refusals
                 return done if any(each.step.what == "rows" for each in done) else done + self._retried(log)
             step = found.steps[0]
-            self.taking(step)
-            began = time.monotonic()
-            became = self._take(log, step)
-            if not became.is_done:
+            taken_step = self._done(log, step)
+            if taken_step is None:
                 continue
-            done.append(Done(step, time.monotonic() - began, *became[:3]))
+            done.append(taken_step)
             if step.what == "rows":
                 deep = []
             elif step.cells and step.what == "files":
                 deep = left(deep, [path for path, _ in step.copies], step.cells)
         raise FirnlineError("COMMIT_CONTENDED", f"{self.graph.name}.{collection} is still damaged after {_MOST_LOOKS} steps")
+
+    def _done(self, log: Holding, step: Step) -> Done | None:
+        """A step, taken; None if somebody else came between."""
+        self.taking(step)
+        began = time.monotonic()
+        became = self._take(log, step)
+        return Done(step, time.monotonic() - began, *became[:3]) if became.is_done else None
 
     def _retried(self, log: Holding) -> list[Done]:
         """Bring back rows of gaps: from their files, if these have turned up, else by computing them."""
@@ -303,7 +321,7 @@ class Mending:
                 for snapshot in step.sidecars:
                     rebuild.sidecar(self.project, self.graph, log, snapshot, self.session)
             case "metadata":
-                rebuild.metadata(self.project, self.graph, log)
+                return _Taken(is_done=rebuild.metadata(self.project, self.graph, log))
         return _Taken()
 
     def _rename(self, log: Holding, step: Step) -> bool:
@@ -341,6 +359,8 @@ class _Replaying:
     recomputed: int = 0
     given_up: dict[int, FirnlineError] = field(default_factory=dict)
     """The epochs whose rows cannot be made again, and why."""
+    put: set[Cell] = field(default_factory=set)
+    """What is in the log again."""
     is_done: bool = True
     """Whether all that waited got there."""
 
@@ -416,10 +436,9 @@ class _Replaying:
         return graph.schedule.epoch_at(max(since, epoch.upper) - 1)
 
     def _without(self) -> list[str]:
-        """The inputs of which rows were left out at some time."""
+        """The logs of which rows were left out at some time, of those that the rows are made from."""
         made_by = owner(self.mending.graph, self.log.collection)
-        inputs = made_by.inputs if made_by is not None else ()
-        return [name for name in inputs if self.mending.project.log(self.log.pipeline, name).had_gaps()]
+        return gaps.had_gaps(self.mending.project, self.mending.graph, made_by) if made_by is not None else []
 
     def _made(self, epoch: Epoch, *, is_corrected: bool) -> Staged:
         from firnline.runtime.recheck import recheck
@@ -439,7 +458,8 @@ class _Replaying:
             self._compare(epoch, staged)
             made = [*(each for _, each in self.waiting), staged]
             if not is_merged:  # the checks were asked about its epochs one by one
-                recheck(mending.project, mending.graph, mending.session(), name, epoch, made, self.step.cells)
+                lost = [cell for cell in self.step.cells if cell not in self.put]
+                recheck(mending.project, mending.graph, mending.session(), name, epoch, made, lost)
         except BaseException:
             self._table.discard(staged.attempt)
             raise
@@ -494,7 +514,10 @@ class _Replaying:
         computed = sum(each.computed for _, each in self.waiting)
         note = Repair(self.log.collection, world().new_id(), cells, tuple(sorted(out)), (), lost, computed, seconds)
         change = Exchange(out=out, staged=staged, manifests=self.step.manifests)
-        self.is_done &= exchange(self._table, self.log, note, change)
+        if exchange(self._table, self.log, note, change):
+            self.put.update(cells)
+        else:
+            self.is_done = False
         self.waiting.clear()
         self.log = taken(self.mending.project, self.log.pipeline, self.log.collection)
 

@@ -33,10 +33,13 @@ Choose = Callable[[list[Sidecar]], Sidecar]
 """Which of several sidecars of the same epoch was published."""
 
 
-def rebuild_metadata(catalog: Catalog, pipeline: str, name: str, choose: Choose) -> None:
-    """Let the catalog name a metadata file that can be read, with everything in it that the lost one held."""
-    lost = catalog.version(pipeline, name)
-    assert lost is not None, "whoever repairs a log knows it from the catalog"
+def rebuild_metadata(catalog: Catalog, pipeline: str, name: str, lost: str, choose: Choose) -> bool:
+    """Let the catalog name a metadata file that can be read, with everything in it that the lost one held.
+
+    Nothing is done, and that is told, if the catalog names another one by now: what was committed since is not to be undone.
+    """
+    if catalog.version(pipeline, name) != lost:
+        return False
     older = next(_readable(catalog, pipeline, name, lost), None)
     if older is None:
         raise FirnlineError("NOT_REPAIRABLE", f"{pipeline}.{name} has no metadata file that can be read")
@@ -53,8 +56,7 @@ def rebuild_metadata(catalog: Catalog, pipeline: str, name: str, choose: Choose)
     number = int(lost.rsplit("/", 1)[-1].partition("-")[0]) + 1
     version = f"{older.location}/metadata/{number:05d}-{uuid4()}.metadata.json"
     ToOutputFile.table_metadata(transaction.table_metadata, io.new_output(version))
-    if not catalog.point(pipeline, name, lost, version):
-        raise FirnlineError("COMMIT_CONTENDED", f"{pipeline}.{name} moved while its metadata was rebuilt")
+    return catalog.point(pipeline, name, lost, version)
 
 
 def _is_log(table: Metadata) -> bool:

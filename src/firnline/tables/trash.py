@@ -71,6 +71,8 @@ class Trash:
     tables: Tables
     _read: dict[str, tuple[StoredFile, ...]] = field(default_factory=dict)
     """What manifests name; they never change."""
+    _lists: dict[str, tuple[Manifest, ...]] = field(default_factory=dict)
+    """What the lists of kept snapshots name; nor do these."""
 
     def put(self, table: Metadata, snapshots: Iterable[int], why: str) -> None:
         """Write down which snapshots are about to be dropped."""
@@ -94,7 +96,9 @@ class Trash:
         found = {file_key(table.version)}
         for snapshot in table.snapshots.values():
             try:
-                manifests = self.tables.manifests(snapshot.manifest_list)
+                if snapshot.manifest_list not in self._lists:
+                    self._lists[snapshot.manifest_list] = self.tables.manifests(snapshot.manifest_list)
+                manifests = self._lists[snapshot.manifest_list]
                 files = [file for manifest in manifests for file in self._files(table, manifest)]
             except (OSError, ValueError, EOFError) as error:
                 what = f"{table.pipeline}.{table.name}: what snapshot {snapshot.id} names: {type(error).__name__}: {error}"
@@ -105,7 +109,7 @@ class Trash:
         return found
 
     def contents(self, table: Metadata, record: Record, named: set[str]) -> list[Piece]:
-        """The files of a record that nobody names, in the order in which they may be removed."""
+        """The files of a record that are not among those that anybody names, in the order in which they may be removed."""
         layers: tuple[dict[str, Piece], ...] = ({}, {}, {})
         for dropped in record.dropped:
             lists = [dropped.manifest_list, *self._left(dropped)]

@@ -39,6 +39,7 @@ LEFT = {
     "half a row": config("table_row_count_to_be_between", min_value=0.5),
     "an argument that is not known": config("column_values_to_not_be_null", column="n", colour="red"),
     "another type": config("column_values_to_be_unique", column="n"),
+    "several columns where one is asked for": config("column_values_to_not_be_null", column=["n", "s"]),
     "a field of a struct": config("column_values_to_not_be_null", column="n.inner"),
 }
 

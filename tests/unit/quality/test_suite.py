@@ -36,8 +36,30 @@ def test_a_suite_is_read_as_great_expectations_writes_it(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     "document",
-    ["{", "[]", {"expectations": {}}, {"name": "other", "expectations": []}, {"expectations": [{"kwargs": {}}]}],
-    ids=["no JSON", "no object", "no list", "another name", "no type"],
+    [
+        "{",
+        "[]",
+        {"expectations": {}},
+        {"name": "other", "expectations": []},
+        {"expectations": [{"kwargs": {}}]},
+        {"expectations": [{**EXPECTATION, "severty": "warning"}]},
+        {"expectations": [{**EXPECTATION, "severity": "dire"}]},
+        {"expectations": [{**EXPECTATION, "id": "mine"}]},
+        {"expectations": [{**EXPECTATION, "meta": 5}]},
+        {"expectations": [{**EXPECTATION, "description": 5}]},
+    ],
+    ids=[
+        "no JSON",
+        "no object",
+        "no list",
+        "another name",
+        "no type",
+        "an unknown field",
+        "an unknown severity",
+        "an id that is none",
+        "meta that is none",
+        "a description that is none",
+    ],
 )
 def test_what_is_no_suite_is_refused(tmp_path: Path, document: Any) -> None:
     with pytest.raises(FirnlineError) as refused:

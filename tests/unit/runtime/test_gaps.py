@@ -13,6 +13,7 @@ from zlib import crc32
 import pytest
 
 import firnline as fl
+from firnline.model.gap import Span
 from firnline.plan.frontier import Frontier
 from firnline.runtime import index
 from firnline.runtime.project import Project
@@ -171,6 +172,22 @@ def test_the_gap_ledger_comes_back_with_its_metadata_file(healthy: Callable[[], 
     local(taken(project, "web", "_frontier").revisions[-1].manifest_list.path).unlink()
     assert repair(project, no_session).is_whole
     assert project.control("web").gaps() == after
+
+
+def test_a_gap_is_told_once_when_an_older_metadata_file_names_its_files_again(healthy: Callable[[], Project]) -> None:
+    project = lossy(healthy)
+    repair(project, no_session)
+    before = project.control("web").gaps()
+    log = taken(project, "web", "seen")
+    local(data_file(log, 2, 0).file.path).unlink()
+    local(log.metadata.path).unlink()
+    found = repair(project, no_session)
+    assert found.is_whole, found
+    first, second = project.control("web").gaps().gaps
+    assert (first,) == before.gaps
+    assert (second.spans, second.rows) == ((Span(2, 2, (0,)),), 1)
+    assert epochs_and_parts(project) == LEFT - {(2, 0)}
+    assert verify(project).problems == ()
 
 
 def test_what_cannot_be_repeated_would_have_to_be_rewound_with_all_that_came_of_it(healthy: Callable[[], Project]) -> None:
