@@ -59,6 +59,11 @@ POINTS: Mapping[str, tuple[str, tuple[Kind, ...]]] = MappingProxyType(
         "merge.described": ("it is written down what the merge does; no snapshot names it", _ANYWHERE),
         "merge.committed": ("the log names the merged files; who merged them does not know it yet", _AFTER_A_COMMIT),
         "merge.lost": ("somebody else exchanged files, and what this attempt had staged is dropped", _AFTER_A_COMMIT),
+        "rescale.staged": ("a layer is cut anew and staged; another attempt keeps it", _ANYWHERE),
+        "rescale.judged": ("all layers are cut anew and have the right digests; nothing is written", _ANYWHERE),
+        "rescale.described": ("it is written down what the rescale does; no snapshot names it", _ANYWHERE),
+        "rescale.committed": ("the log has another number of parts; who rescaled it does not know it yet", _AFTER_A_COMMIT),
+        "rescale.lost": ("somebody else exchanged files, and what this attempt had staged is dropped", _AFTER_A_COMMIT),
         "frontier.judged": ("all collections hold an epoch; readers do not see it yet", _ANYWHERE),
         "frontier.committed": ("readers see it; who let them does not know it yet", _AFTER_A_COMMIT),
     }

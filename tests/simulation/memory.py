@@ -80,7 +80,8 @@ class MemoryTables:
         self.made_of[number], self.gone[number] = (*staged, *back), change.out
         kept = {each: snapshot for each, snapshot in present.snapshots.items() if each not in staged}
         kept[number] = Snapshot(number, present.current, number, dict(summary), sequence=number)
-        self._put(replace(present, snapshots=kept, current=number))
+        properties = {**present.properties, **change.properties}
+        self._put(replace(present, snapshots=kept, current=number, properties=properties))
         self._step("committed")
 
     def data_files(self, table: Metadata, snapshot: int) -> tuple[StoredFile, ...]:

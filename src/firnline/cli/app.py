@@ -47,6 +47,7 @@ from firnline.cli import (  # noqa: E402, F401
     maintain,
     plan,
     repair,
+    rescale,
     run,
     show,
     status,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from firnline.model.stored_file import StoredFile
@@ -24,6 +24,7 @@ class Exchange:
         named: The data files that these named, to be named anew.
         back: Data files that were taken out and are named again.
         instead_of_head: The snapshot whose manifest list stands for the head's, which cannot be read; zero if none can.
+        properties: What the table's properties say from then on.
     """
 
     out: frozenset[str] = frozenset()
@@ -32,6 +33,7 @@ class Exchange:
     named: tuple[StoredFile, ...] = ()
     back: tuple[StoredFile, ...] = ()
     instead_of_head: int | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 class Tables(Protocol):

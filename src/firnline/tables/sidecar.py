@@ -54,6 +54,8 @@ class Sidecar:
     """Of a merge: the attempts whose layers it stands for, the newest first."""
     out: tuple[str, ...] = ()
     """Of a merge: the data files that are not named any more."""
+    parts: int | None = None
+    """How many parts its rows were placed into; None if that is not known."""
 
     def total(self) -> Digest:
         """The digest of the whole snapshot."""
@@ -77,6 +79,7 @@ class Sidecar:
             "determinants": dict(self.determinants),
             "files": None if self.files is None else [asdict(file) for file in self.files],
             **({"merged": self.merged, "out": self.out} if self.merged else {}),
+            "parts": self.parts,
         }
         return json.dumps(document).encode()
 
@@ -102,12 +105,13 @@ class Sidecar:
             _files(data.get("files")),
             tuple(data.get("merged", ())),
             tuple(data.get("out", ())),
+            data.get("parts"),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What a repair did to a log, written beside its snapshot."""
+    """What a repair, or a rescale, did to a log, written beside its snapshot."""
 
     collection: str
     attempt: str
@@ -122,10 +126,12 @@ class Repair:
     seconds: float
     gap: str = ""
     """The gap that it opened, if it took rows out and put none in their place."""
+    parts: int | None = None
+    """Of a rescale: how many parts there are from then on."""
 
     def as_json(self) -> bytes:
         """The file's content."""
-        return json.dumps({"version": VERSION, "kind": "repair", **asdict(self)}).encode()
+        return json.dumps({"version": VERSION, "kind": "repair" if self.parts is None else "rescale", **asdict(self)}).encode()
 
     @classmethod
     def of_json(cls, content: bytes) -> Repair:
@@ -141,6 +147,7 @@ class Repair:
             data["rows_recomputed"],
             data["seconds"],
             data.get("gap", ""),
+            data.get("parts"),
         )
 
 
