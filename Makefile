@@ -28,8 +28,8 @@ postgresql:
 	 echo "The tests need PostgreSQL's server: install the package postgresql, then run this again." >&2; exit 1; }
 
 test: setup postgresql check ## Set up, then everything there is: check, and the tests on real Spark, Iceberg and Airflow
-	@echo "· tests on Airflow" && $(BIN)/pytest -q tests/airflow
-	@echo "· tests on Spark, databases and a fresh clone" && $(BIN)/pytest -q --numprocesses 2 --dist worksteal --ignore=tests/unit --ignore=tests/property --ignore=tests/airflow tests
+	@echo "· tests on Airflow" && $(BIN)/pytest -q --durations=15 --durations-min=5 tests/airflow
+	@echo "· tests on Spark, databases and a fresh clone" && $(BIN)/pytest -q --durations=60 --durations-min=5 --numprocesses 2 --dist worksteal --ignore=tests/unit --ignore=tests/property --ignore=tests/airflow tests
 
 SEEDS ?= 0:10000
 simulate: .venv/.ready ## Run the runtime in a simulated world: SEEDS=17 for one seed, 0:10000 for a range

@@ -53,9 +53,9 @@ def publish(project: Project, collection: str, epoch: int, digests: dict[tuple[i
     assert log.publish(0, sidecar, snapshot) is Verdict.FREE
 
 
-def copies(root: Path) -> Callable[[], Project]:
+def copies(root: Path, pipeline: str = PIPELINE) -> Callable[[], Project]:
     """Makes copies of two logs of three epochs and two parts, and a frontier after the third."""
-    made = make_project(root, web=PIPELINE)
+    made = make_project(root, web=pipeline)
     for epoch in range(3):
         for collection in ("visits", "seen"):
             publish(made, collection, epoch)

@@ -8,5 +8,6 @@ from firnline.runtime.gaps import completeness
 from firnline.runtime.iterate import iterate
 from firnline.runtime.logical_time import epoch_time
 from firnline.runtime.read import read
+from firnline.runtime.reader import Reader, reader
 
-__all__ = ["FirnlineError", "Loss", "Pipeline", "check", "completeness", "epoch_time", "iterate", "read"]
+__all__ = ["FirnlineError", "Loss", "Pipeline", "Reader", "check", "completeness", "epoch_time", "iterate", "read", "reader"]

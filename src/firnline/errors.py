@@ -53,7 +53,15 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "BEFORE_START": Code("Choose an epoch at or after the pipeline's start."),
         "AFTER_END": Code("Choose an epoch before the pipeline's end."),
         "EPOCH_NOT_COMPLETE": Code("Ask for an epoch below the frontier; 'firnline status' shows it."),
-        "EPOCH_COMPACTED": Code("Ask for an epoch at or after 'since'; older ones were consolidated."),
+        "EPOCH_COMPACTED": Code(
+            "Name an epoch at or after 'since'; a longer keep= of the pipeline keeps more of them from now on."
+        ),
+        # holding on to epochs
+        "NO_SUCH_HOLD": Code("Use one of the names that 'firnline safepoint' lists, or register the reader again."),
+        "HOLD_TAKEN": Code("Choose another name, or release the hold that has it: 'firnline safepoint --release NAME'."),
+        "LEASE_EXPIRED": Code(
+            "Release the reader and register it anew: it begins at the frontier, with the whole state. Choose a longer lease."
+        ),
         # running a source or stage
         "STAGE_FAILED": Code("Correct the function at the line shown, then run the epoch again."),
         "BAD_SUITE": Code("Correct the suite's file in include/expectations; docs/guides/quality.md shows how one looks."),
@@ -96,6 +104,9 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "COMMIT_CONTENDED": Code("Nothing: other writers kept winning; a retry goes on from the log.", retryable=True),
         "CATALOG_UNAVAILABLE": Code("Check that the catalog database can be reached and is not locked.", retryable=True),
         "STORAGE_UNAVAILABLE": Code("Make room, or make it writable; a retry goes on from the log.", retryable=True),
+        "REPLICA_UNAVAILABLE": Code(
+            "Mount it, make room or allow writing; epochs go on, and copying goes on from where it was.", retryable=True
+        ),
         "CLOCK_BEHIND": Code(
             "Set this machine's clock right. If another machine's was ahead, a retry goes on once that moment is past.",
             retryable=True,

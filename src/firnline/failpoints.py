@@ -48,7 +48,14 @@ POINTS: Mapping[str, tuple[str, tuple[Kind, ...]]] = MappingProxyType(
         "advance.published": ("the epoch is published; no index knows of it", _ANYWHERE),
         "stash.written": ("the publication waits on the local disk to be carried to the ledger", _ANYWHERE),
         "ledger.recorded": ("the ledger knows of it; it is still in the stash", ("kill", "raise", "delay")),
-        "sweep.committed": ("maintenance has dropped staging that nobody can publish any more", _AFTER_A_COMMIT),
+        "safepoint.judged": ("a hold, its release or what is let go of is about to be recorded", _ANYWHERE),
+        "safepoint.committed": ("it is recorded; who did it does not know it yet", _AFTER_A_COMMIT),
+        "trash.written": ("it is written down which snapshots are about to be dropped; all are still there", _ANYWHERE),
+        "expire.committed": ("snapshots that nothing needs are dropped; who did it does not know it yet", _AFTER_A_COMMIT),
+        "trash.removed": ("a file of the trash is gone, and others of the same record are not", _ANYWHERE),
+        "trash.closed": ("all files of a record of the trash are gone, and the record with them", _ANYWHERE),
+        "undo.committed": ("the layers of a merge are back; who did it does not know it yet", _AFTER_A_COMMIT),
+        "prune.removed": ("a small file about an epoch that nobody asks for any more is gone", _ANYWHERE),
         "repair.judged": ("lost rows are made anew and have the right digest; nothing is written", _ANYWHERE),
         "repair.described": ("it is written down what the repair does; no snapshot names it", _ANYWHERE),
         "repair.committed": ("the log names sound files again; who did it does not know it yet", _AFTER_A_COMMIT),
@@ -66,6 +73,8 @@ POINTS: Mapping[str, tuple[str, tuple[Kind, ...]]] = MappingProxyType(
         "rescale.lost": ("somebody else exchanged files, and what this attempt had staged is dropped", _AFTER_A_COMMIT),
         "frontier.judged": ("all collections hold an epoch; readers do not see it yet", _ANYWHERE),
         "frontier.committed": ("readers see it; who let them does not know it yet", _AFTER_A_COMMIT),
+        "replicate.copied": ("all files of a batch are at a place and were read back; no record says so", _ANYWHERE),
+        "replicate.recorded": ("a record says so; whoever copied them does not know it yet", _AFTER_A_COMMIT),
     }
 )
 _DELAY_SECONDS = 3.0

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
 
 from firnline.errors import FirnlineError
+from firnline.model.duration import time_of
 
 FILE = "firnline.toml"
 
@@ -33,12 +34,22 @@ class Settings(BaseSettings):
     """Folders that sources may read files from."""
     quarantine_fraction: float = Field(0.01, ge=0, le=1)
     """An epoch fails when more than this fraction of a source's records is malformed."""
+    trash: str = "1d"
+    """How long what maintenance let go of stays there, first as a merge that can be undone, then in the trash."""
+    replicas: tuple[str, ...] = ()
+    """The URLs of places that batches of pipelines without ``replicas`` of their own are copied to."""
     spark_master: str = "local[*]"
     spark_memory: str = "2g"
     spark_java_options: str = ""
     """Options of the driver's JVM."""
     spark_shuffle_partitions: int = Field(4, ge=1)
     spark_conf: dict[str, str] = {}
+
+    @field_validator("trash")
+    @classmethod
+    def _is_a_time(cls, value: str) -> str:
+        time_of(value)
+        return value
 
     @classmethod
     def load(cls, start: Path | None = None) -> Settings:

@@ -35,7 +35,7 @@ class World:
         return uuid.uuid4().hex
 
     def now(self) -> datetime:
-        """The wall clock, in UTC. Nothing is decided by it but which epochs are due."""
+        """The wall clock, in UTC. Nothing is decided by it but which epochs are due and whether a lease has ended."""
         return datetime.now(UTC)
 
 

@@ -14,13 +14,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from pyspark.sql.connect.session import SparkSession
 
 from firnline.failpoints import GATE, POINTS, VARIABLE, Kind
-from firnline.runtime.maintain import maintain, planned
+from firnline.runtime.maintain import Planned, planned, tidied
 from firnline.runtime.project import Project
 from firnline.settings import FILE
 from tests.faults.judging import PIPELINE, Make, again, check, new_name, remote
@@ -29,10 +30,11 @@ from tests.spark.running import java_below, rows, run_command, run_epoch
 
 OVERTAKEN = "publish.lost"
 """Nobody comes here who is the only one."""
-SWEPT = "sweep.committed"
+EXPIRED = "expire.committed"
 WAVED = "wave.staged"
-OF_AN_EPOCH = [point for point in POINTS if point not in (SWEPT, WAVED) and not point.startswith("repair.")]
-"""Repairs have tests of their own: tests/unit/runtime/test_repair.py."""
+_OTHERS = ("repair.", "safepoint.", "replicate.", "merge.", "trash.", "expire.", "undo.", "prune.")
+OF_AN_EPOCH = [point for point in POINTS if point != WAVED and not point.startswith(_OTHERS)]
+"""Repairs, holds, copies and maintenance have tests of their own, most of them in tests/contract."""
 MUCH = """
     import firnline as fl
     from pyspark.sql import functions as F
@@ -116,33 +118,42 @@ def test_a_retry_computes_only_the_waves_that_were_not_staged(
     run_epoch(made, spark, name, "1")
     expected = [(g, sum(range(g, 600_000, 100))) for g in range(100)]
     assert sorted(rows(made, made.graph(name), "totals")) == expected
-    assert planned(made, name) == [], "no wave is left"
+    assert _left(made, name) == [], "no wave is left"
 
 
-@pytest.mark.parametrize("kind", [_case(kind) for kind in POINTS[SWEPT][1]])
+@pytest.mark.parametrize("kind", [_case(kind) for kind in POINTS[EXPIRED][1]])
 def test_maintenance_is_done_after(kind: Kind, project: Make, spark: SparkSession, tmp_path: Path) -> None:
     name = new_name()
     made = project(**{name: PIPELINE.format(name=name)})
     _started(made, spark, name, "stage.written=kill", tmp_path / "gate").communicate(timeout=_PATIENCE)
-    assert planned(made, name) == [], "while its epoch is not published, staging is of use"
+    assert _left(made, name) == [], "while its epoch is not published, staging is of use"
     again(made, spark, name)
-    (left,) = planned(made, name)
+    (left,) = _left(made, name)
     assert left.snapshots == 1
-    child = _maintaining(made, name, f"{SWEPT}={kind}", tmp_path / "gate")
+    child = _maintaining(made, name, f"{EXPIRED}={kind}", tmp_path / "gate")
     if kind in ("hang", "twice"):
-        _until((tmp_path / "gate").exists if kind == "twice" else lambda: planned(made, name) == [])
-        assert maintain(made, name) == []
+        _until((tmp_path / "gate").exists if kind == "twice" else lambda: _left(made, name) == [])
+        assert _expired(made, name) == 0
         (tmp_path / "gate").unlink() if kind == "twice" else child.kill()
     said, complaint = child.communicate(timeout=_PATIENCE)
     assert child.returncode == (-signal.SIGKILL if kind in ("kill", "hang") else 0), said + complaint
-    assert maintain(made, name) == []
+    assert _expired(made, name) == 0
     run_epoch(made, spark, name, "1")
     check(made, name)
 
 
+def _left(made: Project, name: str) -> list[Planned]:
+    """What would be dropped if there were no grace time."""
+    return [step for step in planned(made, made.graph(name), timedelta()) if step.what == "expire"]
+
+
+def _expired(made: Project, name: str) -> int:
+    return sum(done.step.snapshots for done in tidied(made, made.graph(name), timedelta()))
+
+
 def _maintaining(made: Project, name: str, fault: str, gate: Path) -> subprocess.Popen[str]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), VARIABLE: fault, GATE: str(gate)}
-    command = [sys.executable, "-c", "from firnline.cli import main; main()", "maintain", name]
+    command = [sys.executable, "-c", "from firnline.cli import main; main()", "maintain", name, "--grace", "0s"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, cwd=made.settings.root, env=environment, text=True, **pipes)
 

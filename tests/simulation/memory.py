@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from firnline.model.stored_file import StoredFile
 from firnline.tables.metadata import Metadata, Snapshot
-from firnline.tables.port import Exchange
+from firnline.tables.port import Exchange, Manifest
 
 Row = tuple[Any, ...]
 Weighted = tuple[Row, int, int]
@@ -34,12 +35,13 @@ class MemoryTables:
         self._tables: dict[tuple[str, str], Metadata] = {}
         self._numbers = itertools.count(1)
         self.files: dict[str, bytes] = {}
+        self.once: dict[str, bytes] = {}  # what was ever written once, though it may be removed
         self.rows: dict[int, tuple[Weighted, ...]] = {}
         """What each snapshot added."""
-        self.made_of: dict[int, tuple[int, ...]] = {}
-        """The staged snapshots that each took over: each is one file, named by its number."""
-        self.gone: dict[int, frozenset[str]] = {}
-        """The files that each repair took out."""
+        self.stored: set[int] = set()
+        """The staged ones: each is one file, named by its number, until that is removed."""
+        self.named: dict[str, tuple[int, ...]] = {}
+        """The files that each manifest list names; each has a manifest of its own."""
 
     def table(self, pipeline: str, name: str) -> Metadata | None:
         self._step("read table")
@@ -77,41 +79,39 @@ class MemoryTables:
         number = next(self._numbers)
         self.rows[number] = tuple(row for each in staged for row in self.rows[each])
         back = tuple(int(file.path) for file in change.back)
-        self.made_of[number], self.gone[number] = (*staged, *back), change.out
-        kept = {each: snapshot for each, snapshot in present.snapshots.items() if each not in staged}
-        kept[number] = Snapshot(number, present.current, number, dict(summary), sequence=number)
-        properties = {**present.properties, **change.properties}
-        self._put(replace(present, snapshots=kept, current=number, properties=properties))
+        named = self._named(present)
+        if not change.out <= set(map(str, named)):
+            raise ConflictError("somebody else has exchanged some of the data files already")
+        staying = [each for each in named if str(each) not in change.out]
+        self._add(present, number, dict(summary), [*staying, *staged, *back])
+        kept = self._without(self._tables[present.pipeline, present.name], (*staged, *change.undone))
+        self._put(replace(kept, current=number, properties={**kept.properties, **change.properties}))
         self._step("committed")
 
     def data_files(self, table: Metadata, snapshot: int) -> tuple[StoredFile, ...]:
         self._step("list files")
-        return self._file(snapshot)
+        epochs = [epoch for _, epoch, _ in self.rows.get(snapshot, ())]
+        return (StoredFile(str(snapshot), 0, len(epochs), len(epochs), min(epochs), max(epochs)),) if epochs else ()
 
     def held(self, table: Metadata) -> tuple[StoredFile, ...]:
-        self._step("list files")
-        return tuple(file for number in self._named(table, table.current) for file in self._file(number))
+        return tuple(file for number in self._named(table) for file in self.data_files(table, number))
 
-    def _file(self, number: int) -> tuple[StoredFile, ...]:
-        epochs = [epoch for _, epoch, _ in self.rows[number]]
-        return (StoredFile(str(number), 0, len(epochs), 0, min(epochs), max(epochs)),) if epochs else ()
-
-    def _named(self, table: Metadata, snapshot: int | None) -> list[int]:
-        """The files that a snapshot of the main line names."""
-        found: list[int] = []
-        gone: set[str] = set()
-        while snapshot is not None:
-            found += [file for file in self.made_of[snapshot] if str(file) not in gone]
-            gone |= self.gone[snapshot]
-            snapshot = table.snapshots[snapshot].parent
-        return found
-
-    def drop(self, table: Metadata, staged: Sequence[int]) -> None:
+    def drop(self, table: Metadata, snapshots: Sequence[int], properties: Mapping[str, str] = MappingProxyType({})) -> None:
         self._step("drop")
         present = self._unmoved(table)
-        assert present.current not in staged, "the main line is not staging"
-        self._put(replace(present, snapshots={each: of for each, of in present.snapshots.items() if each not in staged}))
+        assert present.current not in snapshots, "the head stays"
+        self._put(replace(self._without(present, snapshots), properties={**present.properties, **properties}))
         self._step("dropped")
+
+    def manifests(self, manifest_list: str) -> tuple[Manifest, ...]:
+        self._step("read list")
+        if manifest_list not in self.named:
+            raise FileNotFoundError(manifest_list)
+        return tuple(Manifest(f"manifest {each}", 1) for each in self.named[manifest_list])
+
+    def listed(self, table: Metadata, manifest: Manifest) -> tuple[StoredFile, ...]:
+        self._step("read manifest")
+        return self.data_files(table, int(manifest.path.removeprefix("manifest ")))
 
     def stage(self, table: Metadata, rows: Sequence[Weighted], summary: Mapping[str, str]) -> None:
         self._step("stage")
@@ -130,15 +130,16 @@ class MemoryTables:
     def _staged(self, present: Metadata, rows: Sequence[Weighted], summary: Mapping[str, str]) -> None:
         number = next(self._numbers)
         self.rows[number] = tuple(rows)
-        snapshot = Snapshot(number, present.current, number, dict(summary), sequence=number)
-        self._put(replace(present, snapshots={**present.snapshots, number: snapshot}))
+        self.stored.add(number)
+        self._add(present, number, dict(summary), [*self._named(present), number])
+        self._put(self._tables[present.pipeline, present.name])
         self._step("staged")
 
     def state(self, table: Metadata, snapshot: int | None, upper: int) -> dict[Row, int]:
         """The rows of all epochs before a point, as a snapshot of the main line sees them."""
         self._step("scan")
         state: dict[Row, int] = {}
-        for file in self._named(table, snapshot):
+        for file in () if snapshot is None else self.named[table.snapshots[snapshot].manifest_list]:
             for row, epoch, weight in self.rows[file]:
                 if epoch < upper:
                     state[row] = state.get(row, 0) + weight
@@ -151,13 +152,21 @@ class MemoryTables:
 
     def write_once(self, path: str, content: bytes) -> bytes:
         self._step("write once")
-        stands = self.files.setdefault(path, content)
+        stands = self.once[path] = self.files.setdefault(path, content)
         self._step("written")
         return stands
 
-    def remove(self, path: str) -> None:
+    def remove(self, path: str) -> int:
         self._step("remove")
-        self.files.pop(path, None)
+        if path.isdigit():
+            self.stored.discard(int(path))
+            return len(self.rows.pop(int(path), ()))
+        self.named.pop(path, None)
+        return len(self.files.pop(path, b""))
+
+    def paths(self, folder: str) -> list[str]:
+        self._step("list")
+        return sorted(path for path in self.files if path.startswith(f"{folder}/"))
 
     def read(self, path: str) -> bytes:
         self._step("read")
@@ -168,6 +177,25 @@ class MemoryTables:
     def read_all(self, folder: str) -> dict[str, bytes]:
         self._step("list")
         return {path: content for path, content in self.files.items() if path.startswith(f"{folder}/")}
+
+    def _named(self, table: Metadata) -> tuple[int, ...]:
+        return () if table.head is None else self.named[table.head.manifest_list]
+
+    def _add(self, table: Metadata, number: int, summary: Mapping[str, str], named: Sequence[int]) -> None:
+        """A snapshot that stands on the head, beside the main line."""
+        path = f"{table.location}/metadata/{number}.avro"
+        self.named[path] = tuple(named)
+        snapshot = Snapshot(number, table.current, number, summary, path, number)
+        self._tables[table.pipeline, table.name] = replace(table, snapshots={**table.snapshots, number: snapshot})
+
+    def _without(self, table: Metadata, snapshots: Sequence[int]) -> Metadata:
+        """As PyIceberg drops them: what stood on one has no parent any more."""
+        kept = {
+            each.id: replace(each, parent=None) if each.parent in snapshots else each
+            for each in table.snapshots.values()
+            if each.id not in snapshots
+        }
+        return replace(table, snapshots=kept)
 
     def _unmoved(self, table: Metadata) -> Metadata:
         present = self._tables.get((table.pipeline, table.name))

@@ -30,7 +30,7 @@ State = dict[Row, int]
 
 
 def _declared() -> Graph:
-    made = fl.Pipeline("sim", schedule=1, start=0)
+    made = fl.Pipeline("sim", schedule=1, start=0, keep="1 epoch")
     keys = ["k"]
     for name in ("orders", "people"):
         made.source(keys=keys)(_named(name))
@@ -124,8 +124,17 @@ class MemoryLedger:
 
     def record(self, publications: Sequence[Publication], inputs: object, parts: object) -> None:
         self._step("record")
-        self.entries |= {(each.collection, each.generation, each.lower): each for each in publications}
+        for each in publications:
+            key = (each.collection, each.generation)
+            inside = [lower for *of, lower in self.entries if tuple(of) == key and each.lower <= lower < each.upper]
+            for lower in inside:
+                del self.entries[(*key, lower)]
+            self.entries[(*key, each.lower)] = each
         self._step("recorded")
+
+    def publications(self, pipeline: str, collection: str) -> list[Publication]:
+        self._step("ask ledger")
+        return [entry for key, entry in self.entries.items() if key[0] == collection]
 
     def known(self, pipeline: str, collections: Iterable[str]) -> set[tuple[str, int, int]]:
         self._step("ask ledger")

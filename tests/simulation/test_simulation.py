@@ -8,14 +8,14 @@ from collections.abc import Callable
 import pytest
 
 from firnline.model.description import Description, Verdict
+from firnline.model.hold import Hold
+from firnline.plan.agreement import Agreement
 from firnline.plan.frontier import Frontier
+from firnline.plan.safepoint import Label
+from firnline.tables import control
 from firnline.tables.control import Control
 from firnline.tables.determinants import Determinants
-from firnline.tables.layers import newest_exchange
-from firnline.tables.log import Log
 from firnline.tables.metadata import Metadata
-from firnline.tables.port import Exchange
-from firnline.tables.sidecar import Repair
 from tests.simulation.__main__ import failure
 from tests.simulation.memory import MemoryTables
 from tests.simulation.story import Story
@@ -54,13 +54,16 @@ def look_again(self: Determinants, name: str, value: object) -> object:
     return value
 
 
-EXCHANGE = Log.exchange
+LET_GO = Control.let_go
 
 
-def repair_anyway(self: Log, generation: int, since: int | None, repair: Repair, change: Exchange) -> Verdict:
-    table = self.load()
-    newest = None if table is None else newest_exchange(table)
-    return EXCHANGE(self, generation, None if newest is None else newest.id, repair, change)
+def place_anyway(agreement: Agreement, hold: Hold, floor: int, label: Label) -> None:
+    pass
+
+
+def let_go_anyway(self: Control, choose: Callable[[Agreement], int]) -> int:
+    point = choose(self.agreement())
+    return LET_GO(self, lambda _: point)
 
 
 @pytest.mark.parametrize(
@@ -70,11 +73,12 @@ def repair_anyway(self: Log, generation: int, since: int | None, repair: Repair,
         (MemoryTables, "_unmoved", commit_anyway),
         (Control, "frontier", show_everything),
         (Determinants, "log", look_again),
-        (Log, "exchange", repair_anyway),
+        (control, "check_placed", place_anyway),
+        (Control, "let_go", let_go_anyway),
     ],
 )
 def test_a_broken_rule_is_noticed(
-    monkeypatch: pytest.MonkeyPatch, target: type, name: str, broken: Callable[..., object]
+    monkeypatch: pytest.MonkeyPatch, target: object, name: str, broken: Callable[..., object]
 ) -> None:
     monkeypatch.setattr(target, name, broken)
     assert any(failure(seed) for seed in FEW)

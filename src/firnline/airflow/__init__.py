@@ -1,13 +1,13 @@
-"""Airflow says when; the log says what is already done. A DAG file needs ``pipeline_dag`` or ``repair_dag`` and nothing else."""
+"""Airflow says when; the log says what is already done. A DAG file needs one function of this package."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from firnline.airflow.dag import pipeline_dag, repair_dag
+    from firnline.airflow.dag import maintenance_dag, pipeline_dag, repair_dag, replicate_dag
 
-__all__ = ["pipeline_dag", "repair_dag"]
+__all__ = ["maintenance_dag", "pipeline_dag", "repair_dag", "replicate_dag"]
 
 
 def __getattr__(name: str) -> Any:

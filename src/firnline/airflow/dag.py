@@ -14,7 +14,7 @@ from typing import Any
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable
 
-from firnline.airflow.operator import AdvanceOperator, CompleteOperator, RepairOperator
+from firnline.airflow.operator import AdvanceOperator, CompleteOperator, MaintenanceOperator, RepairOperator, ReplicateOperator
 from firnline.errors import FirnlineError
 from firnline.model.epoch import Schedule, to_datetime
 from firnline.model.graph import Graph
@@ -29,6 +29,8 @@ RETRIES = {
 """Only what may be gone soon is tried again: an input that is late, a lost race, a machine or an Airflow that was killed."""
 
 REPAIR = "firnline_repair"
+MAINTENANCE = "firnline_maintenance"
+REPLICATE = "firnline_replicate"
 _INSTANT = timedelta(microseconds=1)
 
 
@@ -44,21 +46,42 @@ def pipeline_dag(name: str) -> DAG:
 def repair_dag(schedule: str = "@daily") -> DAG:
     """A DAG that compares all logs of the project that holds the calling file with storage, and repairs them."""
     file = sys._getframe(1).f_code.co_filename
-    root = Project.load(Path(file).parent).settings.root
+    dag, root = _housekeeping(REPAIR, schedule, file, "Compares all logs with storage, and makes again what is lost.")
+    RepairOperator(task_id="repair", root=root, dag=dag)
+    return dag
+
+
+def maintenance_dag(schedule: str = "@hourly", minutes: float = 30.0) -> DAG:
+    """A DAG that keeps all logs of the project that holds the calling file small, within so many minutes each time."""
+    file = sys._getframe(1).f_code.co_filename
+    dag, root = _housekeeping(MAINTENANCE, schedule, file, "Merges layers behind the safe point, and removes what nothing needs.")
+    MaintenanceOperator(task_id="maintain", root=root, minutes=minutes, dag=dag)
+    return dag
+
+
+def replicate_dag(schedule: str = "*/5 * * * *") -> DAG:
+    """A DAG that copies what all pipelines of the project that holds the calling file published to their replicas."""
+    file = sys._getframe(1).f_code.co_filename
+    dag, root = _housekeeping(REPLICATE, schedule, file, "Copies what is published to replicas, beside the epochs.")
+    ReplicateOperator(task_id="replicate", root=root, dag=dag)
+    return dag
+
+
+def _housekeeping(name: str, schedule: str, file: str, description: str) -> tuple[DAG, str]:
+    """A DAG without a task for all pipelines of the project that holds a file, and the project's folder."""
     dag = DAG(
-        REPAIR,
+        name,
         schedule=schedule,
         start_date=to_datetime(0),
         catchup=False,
         max_active_runs=1,
         is_paused_upon_creation=True,
         default_args={"owner": "firnline", **RETRIES},
-        description="Compares all logs with storage, and makes again what is lost.",
+        description=description,
         tags={"firnline"},
     )
-    RepairOperator(task_id="repair", root=str(root), dag=dag)
     dag.fileloc = file
-    return dag
+    return dag, str(Project.load(Path(file).parent).settings.root)
 
 
 def graph_dag(root: Path, graph: Graph) -> DAG:

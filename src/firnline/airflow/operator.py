@@ -162,8 +162,8 @@ class CompleteOperator(BaseOperator):
         self.log.info("complete: all collections of %s hold %s", self.pipeline, label)
 
 
-class RepairOperator(BaseOperator):
-    """Compare all logs of a project with storage, and make again what is lost; Spark runs only if rows are to be computed.
+class CommandOperator(BaseOperator):
+    """A command of ``firnline`` for all pipelines of a project, in a process of its own, which may start a driver.
 
     Args:
         root: The project's folder.
@@ -174,6 +174,29 @@ class RepairOperator(BaseOperator):
         super().__init__(**kwargs)
         self.root = root
         self._process: subprocess.Popen[str] | None = None
+
+    def on_kill(self) -> None:
+        """End the command and the driver below it; the next run goes on from the logs."""
+        if self._process is not None and self._process.poll() is None:
+            for pid in (*family(self._process.pid), self._process.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+    def _ran(self, settings: Settings, *words: str) -> bool:
+        """Run it, its output in the task's log; whether it ended well."""
+        command = [sys.executable, "-c", "from firnline.cli import main; main()", *words]
+        environment = {**os.environ, **driver_environment(settings, settings.spark_master)}
+        self._process = subprocess.Popen(
+            command, cwd=self.root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self.log.info(line.rstrip())
+        return self._process.wait() == 0
+
+
+class RepairOperator(CommandOperator):
+    """Compare all logs of a project with storage, and make again what is lost; Spark runs only if rows are to be computed."""
 
     def execute(self, context: Any) -> str:
         """Do it; the outcome is "whole" or "repaired"."""
@@ -191,28 +214,78 @@ class RepairOperator(BaseOperator):
         if not plan.steps and not plan.refusals:
             self.log.info("all logs are whole")
             return "whole"
-        return self._repaired(project.settings)
-
-    def _repaired(self, settings: Settings) -> str:
-        """The command in a process of its own, which may start a driver."""
-        command = [sys.executable, "-c", "from firnline.cli import main; main()", "repair"]
-        environment = {**os.environ, **driver_environment(settings, settings.spark_master)}
-        self._process = subprocess.Popen(
-            command, cwd=self.root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self.log.info(line.rstrip())
-        if self._process.wait():
+        if not self._ran(project.settings, "repair"):
             raise _told(self, "", "something is still damaged; the lines above say what and why", False)
         return "repaired"
 
-    def on_kill(self) -> None:
-        """End the command and the driver below it; the next run goes on from the logs."""
-        if self._process is not None and self._process.poll() is None:
-            for pid in (*family(self._process.pid), self._process.pid):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+
+class MaintenanceOperator(CommandOperator):
+    """Keep all logs of a project small, in short steps within a budget; Spark runs only if layers are to be merged.
+
+    Args:
+        root: The project's folder.
+        minutes: No step begins later than so many minutes after the first.
+        kwargs: What every operator takes.
+    """
+
+    def __init__(self, *, root: str, minutes: float, **kwargs: Any) -> None:
+        super().__init__(root=root, **kwargs)
+        self.minutes = minutes
+
+    def execute(self, context: Any) -> str:
+        """Do it; the outcome is "tidy" or "maintained"."""
+        from firnline.runtime.maintain import grace_of, is_tidy
+        from firnline.runtime.project import Project
+
+        hush()
+        project = Project.load(Path(self.root))
+        try:
+            if all(is_tidy(project, project.graph(name), grace_of(project)) for name in project.pipelines()):
+                self.log.info("nothing to do")
+                return "tidy"
+        except FirnlineError as error:
+            raise _told(self, "", str(error), error.retryable) from None
+        if not self._ran(project.settings, "maintain", "--minutes", str(self.minutes)):
+            raise _told(self, "", "something could not be done; the lines above say what and why", True)
+        return "maintained"
+
+
+class ReplicateOperator(BaseOperator):
+    """Copy what all pipelines of a project published to their replicas, without Spark.
+
+    Args:
+        root: The project's folder.
+        kwargs: What every operator takes.
+    """
+
+    def __init__(self, *, root: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.root = root
+
+    def execute(self, context: Any) -> int:
+        """Do it; the number of batches that were copied."""
+        from firnline.runtime.project import Project
+        from firnline.runtime.replicate import Copied, replicate
+
+        hush()
+
+        def copying(each: Copied) -> None:
+            self.log.info("%s of [%s, %s) is at %s", each.collection, each.lower, each.upper, each.place)
+
+        copied, failed = 0, []
+        try:
+            project = Project.load(Path(self.root))
+            for graph in map(project.graph, project.pipelines()):
+                if graph.replicas:
+                    found = replicate(project, graph, copying)
+                    copied += len(found.copied)
+                    failed += [each.error for each in found.failed]
+                    self.log.info("%s: %s batches wait, %s epochs are due", graph.name, found.waiting, found.queued)
+        except FirnlineError as error:
+            raise _told(self, "", str(error), error.retryable) from None
+        if failed:
+            raise _told(self, "", "; ".join(map(str, failed)), all(error.retryable for error in failed))
+        return copied
 
 
 def epoch_of(graph: Graph, context: Any) -> Epoch:

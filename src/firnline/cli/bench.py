@@ -131,6 +131,32 @@ def recovery(
         raise typer.Exit(1)
 
 
+@bench.command()
+def maintenance(
+    rows: Annotated[
+        int, typer.Option(min=1000, help="Rows of the table, of which each epoch changes one in a hundred.")
+    ] = 1_000_000,
+    epochs: Annotated[int, typer.Option(min=2, help="How many epochs.")] = 200,
+    work: Annotated[Path | None, typer.Option(help="An empty folder for tables; a temporary one by default.")] = None,
+    json: Json = False,
+) -> None:
+    """Measure what many small epochs leave behind: reading, files and time, with maintenance and without."""
+    import tempfile
+
+    checkout = _checkout()
+    measure, report = _loaded("measure", "maintenance"), _loaded("report", "maintenance")
+    with tempfile.TemporaryDirectory() as temporary, _progress(json) as say:
+        found = measure.measured((work or Path(temporary)).resolve(), checkout / ".firnline" / "jars", rows, epochs, say)
+    if json:
+        print_json({"machine": _machine(), **report.document(found)})
+    else:
+        print_table(f"{epochs} epochs that change 1 % of {rows:,} rows each", report.COLUMNS, report.lines(found))
+        for difference in found.differences:
+            console.print(f"NOT EQUAL: {difference}", style="red", markup=False)
+    if found.differences:
+        raise typer.Exit(1)
+
+
 def _spread(seconds: Sequence[float]) -> str:
     return f"{median(seconds):.2f} ({min(seconds):.2f}-{max(seconds):.2f})"
 

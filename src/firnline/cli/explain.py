@@ -11,7 +11,7 @@ from rich.tree import Tree
 
 from firnline.cli.app import app
 from firnline.cli.collection import found
-from firnline.cli.output import Json, console, print_json, quiet
+from firnline.cli.output import Json, console, print_json, quiet, size_text
 
 if TYPE_CHECKING:
     from firnline.incremental.explaining import Told
@@ -67,7 +67,9 @@ def _print(explanation: Explanation) -> None:
 def _tree(step: Step, *, is_last: bool) -> Tree:
     what = "the stage" if is_last else "an arrangement, kept from epoch to epoch"
     size = (
-        "" if is_last or step.stored_bytes is None else f", {_size(step.stored_bytes)} beside {_size(step.input_bytes)} of input"
+        ""
+        if is_last or step.stored_bytes is None
+        else f", {size_text(step.stored_bytes)} beside {size_text(step.input_bytes)} of input"
     )
     root = Tree(f"[bold]{step.name}[/bold]  {what}{size}")
     _grow(root, step.plan)
@@ -82,12 +84,3 @@ def _grow(tree: Tree, told: Told) -> None:
     branch = tree.add("\n".join(lines))
     for each in told.inputs:
         _grow(branch, each)
-
-
-def _size(count: int | None) -> str:
-    size = float(count or 0)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"

@@ -56,6 +56,16 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def size_text(count: int | None) -> str:
+    """A number of bytes as people read it."""
+    size = float(count or 0)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Print rows under a title; null is shown as an empty cell."""
     table = Table(title=title, title_justify="left", header_style="bold")
@@ -68,15 +78,19 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the JVM's start-up chatter off the terminal; errors come back as exceptions anyway."""
+    """Keep the JVM's start-up chatter off the terminal; errors come back as exceptions anyway, and our own warnings are shown."""
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
     sys.stderr.flush()
     kept = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
+    with os.fdopen(kept, "w") as terminal:
+        warnings = logging.StreamHandler(terminal)
+        warnings.setLevel(logging.WARNING)
+        logging.getLogger("firnline").addHandler(warnings)
+        try:
+            yield
+        finally:
+            logging.getLogger("firnline").removeHandler(warnings)
+            os.dup2(kept, 2)
+            os.close(nowhere)

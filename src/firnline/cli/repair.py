@@ -69,7 +69,11 @@ def _sentence(project: Project, step: Step) -> str:
     epochs, parts = _labels(project, step), [str(part) for part in step.parts()]
     where = f" of epochs {_short(epochs)}" if epochs else ""
     where += f", parts {_short(parts)}" if parts and step.what == "rows" else ""
-    return f"{step.how} {step.what}{where}" + (f", {step.rows} rows" if step.rows else "")
+    return f"{_what(step)}{where}" + (f", {step.rows} rows" if step.rows else "")
+
+
+def _what(step: Step) -> str:
+    return " ".join(filter(None, (step.how, step.what, step.source)))
 
 
 def _show_plan(project: Project, plan: Plan, json: bool) -> None:
@@ -79,7 +83,7 @@ def _show_plan(project: Project, plan: Plan, json: bool) -> None:
     rows = [
         (
             f"{each.pipeline}.{each.collection}",
-            f"{each.how} {each.what}",
+            _what(each),
             _short(_labels(project, each)),
             _short(list(map(str, each.parts()))),
             each.rows,
@@ -127,7 +131,7 @@ def _show(project: Project, found: Repaired, json: bool) -> None:
     rows = [
         (
             f"{each.step.pipeline}.{each.step.collection}",
-            f"{each.step.how} {each.step.what}",
+            _what(each.step),
             each.rows_lost,
             each.rows_recomputed,
             each.rows_left_out,
@@ -149,7 +153,7 @@ def _show(project: Project, found: Repaired, json: bool) -> None:
 
 
 def _step(project: Project, step: Step) -> dict[str, Any]:
-    names = ("pipeline", "collection", "how", "what", "why", "rows", "seconds")
+    names = ("pipeline", "collection", "how", "what", "source", "why", "rows", "seconds")
     return {**{name: getattr(step, name) for name in names}, "epochs": _labels(project, step), "parts": step.parts()}
 
 

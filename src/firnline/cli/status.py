@@ -52,7 +52,7 @@ def _print(found: list[PipelineStatus]) -> None:
     for entry in found:
         frontier = f"complete up to {entry.frontier}" if entry.frontier else "no epoch is complete yet"
         print_table(
-            f"{entry.pipeline}: {frontier}",
+            f"{entry.pipeline}: {frontier}, safe point {entry.safe_point}",
             ("collection", "kind", "upper", "done", "failed", "warned", "missing", "malformed", "complete", "code"),
             [
                 (

@@ -30,6 +30,9 @@ def verify(
         bool, typer.Option("--replay", help="Compute published epochs of stages once more, and compare: are they deterministic?")
     ] = False,
     epoch: Annotated[str | None, typer.Option("--epoch", help="With --replay: one epoch only.")] = None,
+    replicas: Annotated[
+        bool, typer.Option("--replicas", help="Look at the copies at replicas instead; with --deep, at every byte of them.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Compare the logs with storage: missing, truncated and altered files. Needs no JVM without --deep and --replay."""
@@ -37,7 +40,12 @@ def verify(
 
     if epoch is not None and not replay:
         raise typer.BadParameter("is of use with --replay only", param_hint="--epoch")
+    if replicas and replay:
+        raise typer.BadParameter("cannot be told together with --replay", param_hint="--replicas")
     project = Project.load()
+    if replicas:
+        _verify_replicas(project, collection, deep, json)
+        return
     if replay:
         _certify(project, collection, epoch, json)
         return
@@ -75,6 +83,27 @@ def _certify(project: Project, collection: str | None, epoch: str | None, json: 
                     for row in getattr(each.difference, name):
                         console.print(f"  only {name}: {row}", markup=False)
     if any(each.difference is not None for each in found):
+        raise typer.Exit(1)
+
+
+def _verify_replicas(project: Project, asked: str | None, deep: bool, json: bool) -> None:
+    from firnline.runtime.verify_replicas import verify_replicas
+
+    found = verify_replicas(project, asked, is_deep=deep)
+    if json:
+        print_json({**asdict(found), "out": {url: error.as_json() for url, error in found.out.items()}})
+    else:
+        rows = [(f"{each.pipeline}.{each.collection}", each.place, each.what, each.file) for each in found.problems]
+        looked = f"{found.files} copies, {found.bytes} bytes in {found.seconds:.1f} s"
+        if rows:
+            problems = "1 problem" if len(rows) == 1 else f"{len(rows)} problems"
+            print_table(f"{problems} in {looked}", ("collection", "place", "what", "file"), rows)
+            console.print(f"{found.withdrawn} batches are not counted as copied any more; 'firnline replicate' copies them again")
+        else:
+            console.print(f"all well: {looked}" + (", every byte read" if deep else ""))
+        for error in found.out.values():
+            console.print(str(error), style="red", markup=False)
+    if found.problems or found.out:
         raise typer.Exit(1)
 
 

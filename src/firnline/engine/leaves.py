@@ -23,8 +23,10 @@ from firnline.incremental.relation import (
     small_integer,
     union,
 )
-from firnline.model.epoch import Epoch, Schedule
+from firnline.model.epoch import Epoch
+from firnline.model.graph import Graph
 from firnline.model.names import DIFF, EPOCH, EPOCH_TIME, PART
+from firnline.plan.safepoint import compacted
 
 PARTIAL = "_firnline_partial"
 
@@ -84,8 +86,8 @@ class Leaf:
 class LogLeaves:
     """The logs of a pipeline around one epoch."""
 
-    def __init__(self, pipeline: str, epoch: Epoch, leaves: Mapping[str, Leaf], schedule: Schedule) -> None:
-        self._pipeline, self._epoch, self._leaves, self._schedule = pipeline, epoch, leaves, schedule
+    def __init__(self, graph: Graph, epoch: Epoch, leaves: Mapping[str, Leaf]) -> None:
+        self._graph, self._epoch, self._leaves = graph, epoch, leaves
 
     def delta(self, collection: str, names: Sequence[str]) -> Rows | None:
         """What the epoch changes; None if nothing."""
@@ -94,7 +96,7 @@ class LogLeaves:
         leaf = self._single(collection, self._epoch.lower)
         if not leaf.changes or leaf.new is None:
             return None
-        rows = _of_parts(self._changes(table_name(self._pipeline, collection), leaf), leaf)
+        rows = _of_parts(self._changes(table_name(self._graph.name, collection), leaf), leaf)
         if leaf.chunk is not None and not leaf.chunk.is_of_state:
             rows = leaf.chunk.taken(rows)
         rows = in_one(rows) if leaf.changes <= FEW else rows
@@ -118,7 +120,7 @@ class LogLeaves:
         snapshot, ends, upto = (
             (leaf.old, leaf.old_ends, self._epoch.lower) if moment == "old" else (leaf.new, leaf.new_ends, self._epoch.upper)
         )
-        table = table_name(self._pipeline, collection)
+        table = table_name(self._graph.name, collection)
         rows = _of_parts(named(table, {} if snapshot is None else {"versionAsOf": str(snapshot)}), leaf)
         if snapshot is None or ends > upto:
             rows = filtered(rows, call("<", column(EPOCH), integer(upto)))
@@ -131,14 +133,14 @@ class LogLeaves:
         """A collection whose epochs are not merged beyond a point."""
         leaf = self._leaves[collection]
         if point < leaf.since:
-            raise self._schedule.compacted(f"{self._pipeline}.{collection}", leaf.since)
+            raise compacted(self._graph, collection, leaf.since)
         return leaf
 
     def _time(self, point: int, weight: int) -> Relation:
         """Logical time, as the one row of a collection."""
         one, time = Relation(), Expression()
         one.range.end, one.range.step, one.range.num_partitions = 1, 1, 1
-        if self._schedule.timed:
+        if self._graph.schedule.timed:
             time.literal.timestamp = point
         else:
             time.literal.long = point

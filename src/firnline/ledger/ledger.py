@@ -34,7 +34,8 @@ class Ledger:
     def record(self, publications: Sequence[Publication], inputs: Sequence[Input] = (), parts: Sequence[Part] = ()) -> None:
         """Enter publications with all their inputs and parts.
 
-        One that is there already, by (pipeline, collection, generation, lower), is replaced, and so are its inputs and parts.
+        What is there already of the same epochs of a collection and generation is replaced, inputs and parts too: the same
+        publication once more, or those that a merge stands for.
         """
         if not publications:
             return
@@ -44,6 +45,7 @@ class Ledger:
         keys = [{f"of_{key}": value for key, value in asdict(publication).items()} for publication in ordered]
         with self._transaction(writing=True) as connection:
             self._upsert(connection, PUBLICATIONS, ordered)
+            connection.execute(_of_publication(PUBLICATIONS).where(_P.lower != bindparam("of_lower")), keys)
             for table in (INPUTS, PARTS):
                 connection.execute(_of_publication(table), keys)
             self._upsert(connection, INPUTS, sorted(inputs, key=astuple))
@@ -130,7 +132,7 @@ class Ledger:
 
 def _of_publication(table: Table) -> Any:
     """Deletes what belongs to the publication whose fields are the parameters."""
-    point = table.c.lower if table is INPUTS else table.c.epoch
+    point = table.c.epoch if table is PARTS else table.c.lower
     return delete(table).where(
         *(table.c[key] == bindparam(f"of_{key}") for key in ("pipeline", "collection", "generation")),
         point >= bindparam("of_lower"),

@@ -15,6 +15,8 @@ Function = Callable[..., Any]
 Kind = Literal["source", "stage"]
 Refresh = Literal["auto", "incremental", "full"]
 OnLoss = Literal["replay", "fail", "gap"]
+Level = Literal["memory", "disk", "remote"]
+"""How well what is published is kept: as cheap to make again, in the warehouse only, or on replicas too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,10 @@ class Collection:
     """What happens when its published rows are lost."""
     nondeterministic: bool = False
     """Whether a second run may give other rows, so that there is never one."""
+    durability: int | None = None
+    """On how many places a batch has to be, the warehouse being one; in a checked graph never None."""
+    level: Level | None = None
+    """In a checked graph never None."""
 
 
 class Pipeline:
@@ -50,10 +56,24 @@ class Pipeline:
         end: Where the last epoch ends, if there is a last one.
         recovery_budget: How much work a crash may cost, about: ``"30s"``, ``"10m"`` or a timedelta. Epochs that take longer
             are computed in waves, and a retry keeps those that were done.
+        keep: How much history is kept epoch by epoch, behind what is complete: ``"30 epochs"``, ``"7d"`` or a timedelta.
+        replicas: The URLs of places that what is published is copied to; those of the project's settings by default.
+        durability: On how many places a batch has to be, the warehouse being one; on all by default.
+        recovery_time: How much computing may be lost with the warehouse before copying is more urgent than epochs that wait.
     """
 
     def __init__(
-        self, name: str, *, schedule: object, start: object, end: object = None, recovery_budget: object = "60s"
+        self,
+        name: str,
+        *,
+        schedule: object,
+        start: object,
+        end: object = None,
+        recovery_budget: object = "60s",
+        keep: object = "30 epochs",
+        replicas: Sequence[str] | None = None,
+        durability: int | None = None,
+        recovery_time: object = "1h",
     ) -> None:
         frame = sys._getframe(1)
         self.name = name
@@ -61,6 +81,10 @@ class Pipeline:
         self.start = start
         self.end = end
         self.recovery_budget = recovery_budget
+        self.keep = keep
+        self.replicas = replicas
+        self.durability = durability
+        self.recovery_time = recovery_time
         self.where = Location(frame.f_code.co_filename, frame.f_lineno)
         self.declared: list[tuple[Collection, Function]] = []
         self.without_keys: list[Collection] = []
@@ -74,6 +98,8 @@ class Pipeline:
         parts: int = 1,
         checks: Sequence[str | Check] = (),
         on_loss: OnLoss = "replay",
+        durability: int | None = None,
+        level: Level | None = None,
     ) -> Callable[[Function], Function]:
         """Declare a collection fed from outside: the function takes the epoch and returns its rows, or its changes.
 
@@ -84,8 +110,11 @@ class Pipeline:
             checks: Suites of ``include/expectations`` that the rows have to meet, by name or as ``firnline.check(...)``.
             on_loss: What ``firnline repair`` does about lost rows: ``"replay"`` makes them again, the same or it is an error;
                 ``"fail"`` stops and tells; ``"gap"`` goes on without those that cannot be made again, and says so everywhere.
+            durability: On how many places its batches have to be, the warehouse being one; as the pipeline says by default.
+            level: ``"remote"`` copies batches to replicas, the default where there are some; ``"disk"`` keeps them in the
+                warehouse only; ``"memory"`` says of a stage that it is cheap to compute again, so that only its inputs matter.
         """
-        return self._recording("source", keys, partition_by, parts, "full", checks, None, on_loss)
+        return self._recording("source", keys, partition_by, parts, "full", checks, None, on_loss, False, durability, level)
 
     def stage(
         self,
@@ -97,6 +126,8 @@ class Pipeline:
         checks: Sequence[str | Check] = (),
         on_loss: OnLoss = "replay",
         nondeterministic: bool = False,
+        durability: int | None = None,
+        level: Level | None = None,
     ) -> Callable[[Function], Function]:
         """Declare a deterministic function of the collections that its parameters name.
 
@@ -109,8 +140,11 @@ class Pipeline:
             checks: As for ``source``.
             on_loss: As for ``source``.
             nondeterministic: Whether a second run may give other rows. A published epoch of such a stage is never run again.
+            durability: As for ``source``.
+            level: As for ``source``.
         """
-        return self._recording("stage", keys, partition_by, parts, refresh, checks, None, on_loss, nondeterministic)
+        kept = (durability, level)
+        return self._recording("stage", keys, partition_by, parts, refresh, checks, None, on_loss, nondeterministic, *kept)
 
     def sql(
         self,
@@ -123,6 +157,8 @@ class Pipeline:
         checks: Sequence[str | Check] = (),
         on_loss: OnLoss = "replay",
         nondeterministic: bool = False,
+        durability: int | None = None,
+        level: Level | None = None,
     ) -> Callable[[Function], Function]:
         """Declare a stage in SQL: the function's name and parameters name the stage and its inputs, and it has no body.
 
@@ -135,8 +171,11 @@ class Pipeline:
             checks: As for ``source``.
             on_loss: As for ``stage``.
             nondeterministic: As for ``stage``.
+            durability: As for ``source``.
+            level: As for ``source``.
         """
-        return self._recording("stage", keys, partition_by, parts, refresh, checks, query, on_loss, nondeterministic)
+        kept = (durability, level)
+        return self._recording("stage", keys, partition_by, parts, refresh, checks, query, on_loss, nondeterministic, *kept)
 
     def on_loss(self, function: Function) -> Function:
         """Declare what is asked before lost rows are repaired: the function takes a ``firnline.Loss``.
@@ -157,6 +196,8 @@ class Pipeline:
         query: str | None = None,
         on_loss: OnLoss = "replay",
         nondeterministic: bool = False,
+        durability: int | None = None,
+        level: Level | None = None,
     ) -> Callable[[Function], Function]:
         def record(function: Function) -> Function:
             code = function.__code__
@@ -174,6 +215,8 @@ class Pipeline:
                 checks=checks_of(checks),
                 on_loss=on_loss,
                 nondeterministic=nondeterministic,
+                durability=durability,
+                level=level,
             )
             self.declared.append((collection, function))
             if keys is None:

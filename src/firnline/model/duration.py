@@ -22,3 +22,13 @@ def seconds_of(duration: object) -> float:
     if seconds <= 0:
         raise ValueError(f"{duration!r} is no duration; write for example '30s', '10m', '2h' or '7d'")
     return seconds
+
+
+def time_of(text: str) -> timedelta:
+    """A duration that may be none at all.
+
+    >>> time_of("0s"), time_of("1d")
+    (datetime.timedelta(0), datetime.timedelta(days=1))
+    """
+    found = _TEXT.fullmatch(text.strip().lower())
+    return timedelta() if found and not float(found[1]) else timedelta(seconds=seconds_of(text))

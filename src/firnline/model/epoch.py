@@ -121,10 +121,6 @@ class Schedule:
             return moment.isoformat(timespec="seconds" if moment.second else "minutes")
         return moment.date().isoformat()
 
-    def compacted(self, collection: str, since: int) -> FirnlineError:
-        """Why an epoch of a collection is not there by itself any more."""
-        return FirnlineError("EPOCH_COMPACTED", f"{collection} keeps single epochs only since {self.label(since)}")
-
     def epoch_at(self, point: int) -> Epoch:
         """The one epoch that holds the point."""
         if point < self.start:
@@ -150,6 +146,21 @@ class Schedule:
     def count(self, lower: int, upper: int) -> int:
         """How many epochs ``epochs`` would yield."""
         return _count(self, lower, upper)
+
+    def before(self, point: int, epochs: int) -> int:
+        """The point so many epochs before one of the schedule; its start at the earliest.
+
+        >>> months = Schedule.parse("@monthly", "2026-01-01", None)
+        >>> [months.label(months.before(months.point("2026-05-01"), count)) for count in (2, 40)]
+        ['2026-03-01', '2026-01-01']
+        """
+        step = self._step()
+        if step:
+            return max(self.start, point - epochs * step)
+        moments = croniter(self.rule, to_datetime(point))
+        while epochs and point > self.start:
+            point, epochs = to_micros(moments.get_prev(datetime)), epochs - 1
+        return max(self.start, point)
 
     def _step(self) -> int | None:
         return self.rule if isinstance(self.rule, int) else _STEPS.get(self.rule)

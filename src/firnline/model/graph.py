@@ -15,9 +15,11 @@ from typing import Any, cast, get_args
 from firnline.errors import FirnlineError, GraphError, Location
 from firnline.model.check import Check, On
 from firnline.model.declaration import Collection, OnLoss, Pipeline, Refresh
+from firnline.model.durability import NOWHERE_ELSE, Keeping, durability_problems, kept, replicas_of
 from firnline.model.duration import seconds_of
 from firnline.model.epoch import Schedule
 from firnline.model.names import check_name, is_reserved
+from firnline.model.retention import Retention
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,13 @@ class Graph:
     fingerprints: Mapping[str, str]
     recovery_budget: float
     """In seconds."""
+    keep: Retention
     doc: str = ""
     has_loss_handler: bool = False
+    replicas: tuple[str, ...] = ()
+    """The URLs of places that batches are copied to."""
+    recovery_time: float = 3600.0
+    """In seconds: how much computing may be lost with the warehouse before copying comes before epochs that wait."""
 
     def collection(self, name: str) -> Collection:
         """The collection of that name."""
@@ -72,13 +79,22 @@ class Graph:
             )
             for entry in data["collections"]
         )
-        more = (data["fingerprints"], data["recovery_budget"], data["doc"], data["has_loss_handler"])
-        return cls(data["name"], Schedule(**data["schedule"]), collections, *more)
+        more = (data["fingerprints"], data["recovery_budget"], Retention(**data["keep"]), data["doc"], data["has_loss_handler"])
+        kept = (tuple(data["replicas"]), data["recovery_time"])
+        return cls(data["name"], Schedule(**data["schedule"]), collections, *more, *kept)
 
 
-def check(pipeline: Pipeline, fingerprints: Mapping[str, str], suites: Names[str] = ()) -> Graph:
-    """The pipeline's graph, or all that is wrong with it; ``suites`` are those that its checks may name."""
+def check(pipeline: Pipeline, fingerprints: Mapping[str, str], suites: Names[str] = (), keeping: Keeping = NOWHERE_ELSE) -> Graph:
+    """The pipeline's graph, or all that is wrong with it.
+
+    Args:
+        pipeline: What was declared.
+        fingerprints: Those of its functions.
+        suites: Those that its checks may name.
+        keeping: The project's warehouse, and its replicas for a pipeline that names none.
+    """
     problems = [*_pipeline_problems(pipeline), *_collection_problems(pipeline), *_check_problems(pipeline, suites)]
+    problems += durability_problems(pipeline, keeping)
     order: tuple[Collection, ...] = ()
     try:
         order = _ordered(pipeline)
@@ -87,8 +103,18 @@ def check(pipeline: Pipeline, fingerprints: Mapping[str, str], suites: Names[str
     if problems:
         raise GraphError(problems)
     schedule = Schedule.parse(pipeline.schedule, pipeline.start, pipeline.end)
-    budget, has_handler = seconds_of(pipeline.recovery_budget), bool(pipeline.loss_handlers)
-    return Graph(pipeline.name, schedule, order, fingerprints, budget, has_loss_handler=has_handler)
+    replicas = replicas_of(pipeline, keeping)
+    return Graph(
+        pipeline.name,
+        schedule,
+        tuple(kept(each, pipeline, replicas) for each in order),
+        fingerprints,
+        seconds_of(pipeline.recovery_budget),
+        Retention.parse(pipeline.keep, schedule.timed),
+        has_loss_handler=bool(pipeline.loss_handlers),
+        replicas=replicas,
+        recovery_time=seconds_of(pipeline.recovery_time),
+    )
 
 
 def _pipeline_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
@@ -96,14 +122,20 @@ def _pipeline_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
         check_name("pipeline", pipeline.name, pipeline.where)
     except FirnlineError as problem:
         yield problem
+    is_timed = True
     try:
-        Schedule.parse(pipeline.schedule, pipeline.start, pipeline.end)
+        is_timed = Schedule.parse(pipeline.schedule, pipeline.start, pipeline.end).timed
     except FirnlineError as problem:
         yield FirnlineError(problem.code, problem.what, pipeline.where)
     try:
-        seconds_of(pipeline.recovery_budget)
+        Retention.parse(pipeline.keep, is_timed)
     except ValueError as problem:
-        yield FirnlineError("BAD_OPTION", f"recovery_budget: {problem}", pipeline.where)
+        yield FirnlineError("BAD_OPTION", f"keep: {problem}", pipeline.where)
+    for name in ("recovery_budget", "recovery_time"):
+        try:
+            seconds_of(getattr(pipeline, name))
+        except ValueError as problem:
+            yield FirnlineError("BAD_OPTION", f"{name}: {problem}", pipeline.where)
     for handler in pipeline.loss_handlers[1:]:
         where = Location(handler.__code__.co_filename, handler.__code__.co_firstlineno)
         yield FirnlineError("BAD_OPTION", f"{pipeline.name!r} has two functions with @on_loss", where)

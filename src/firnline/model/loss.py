@@ -13,9 +13,9 @@ class RepairStep:
 
     collection: str
     how: str
-    """``rebuild``, ``recompute``, ``leave out`` or ``retry``."""
+    """``restore``, ``rebuild``, ``recompute``, ``leave out`` or ``retry``."""
     what: str
-    """``metadata``, ``sidecars``, ``manifests`` or ``rows``."""
+    """``files``, ``metadata``, ``sidecars``, ``manifests`` or ``rows``."""
     epochs: tuple[str, ...]
     parts: tuple[int, ...]
     rows: int

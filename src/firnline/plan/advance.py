@@ -13,6 +13,8 @@ from firnline.errors import FirnlineError
 from firnline.model.declaration import Collection
 from firnline.model.description import Description
 from firnline.model.epoch import Epoch, Schedule
+from firnline.model.graph import Graph
+from firnline.plan.safepoint import compacted
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +41,12 @@ def check_target(schedule: Schedule, target: Epoch) -> None:
         raise FirnlineError("BAD_EPOCH", f"{text} is not an epoch of the schedule")
 
 
-def check_inputs(collection: Collection, schedule: Schedule, heads: Mapping[str, Description | None], epoch: Epoch) -> None:
-    """Refuse to compute an epoch before its inputs hold it."""
+def check_inputs(graph: Graph, collection: Collection, heads: Mapping[str, Description | None], epoch: Epoch) -> None:
+    """Refuse to compute an epoch before its inputs hold it, or after they hold it by itself."""
     late = [name for name in collection.inputs if (head := heads[name]) is None or head.upper < epoch.upper]
     if late:
-        label = schedule.label(epoch.lower)
+        label = graph.schedule.label(epoch.lower)
         raise FirnlineError("INPUT_NOT_READY", f"{collection.name!r} needs {label} of {', '.join(late)}", collection.where)
-    gone = [name for name in collection.inputs if (head := heads[name]) is not None and head.since > epoch.upper]
-    if gone:
-        raise FirnlineError("EPOCH_COMPACTED", f"{', '.join(gone)} no longer holds {schedule.label(epoch.lower)} by itself")
+    for name in collection.inputs:
+        if (head := heads[name]) is not None and head.since > epoch.upper:
+            raise compacted(graph, name, head.since)

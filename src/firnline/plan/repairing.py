@@ -1,8 +1,9 @@
 """What brings a damaged log back, given what is wrong with it: the steps in their order, and what no step mends.
 
 Metadata comes before sidecars, these before manifests, and these before rows, since each is found through the one before. Of
-several logs those upstream come first, and what a stage keeps before the stage. Rows are computed again, where their contract
-allows it, or left out where it allows that; everything else is written anew from what other files say.
+several logs those upstream come first, and what a stage keeps before the stage. What a replica holds comes back from there as it
+was. Rows that it does not hold are computed again, where their contract allows it, or left out where it allows that; everything
+else is written anew from what other files say.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from firnline.model.declaration import Collection as Declared
 from firnline.model.declaration import OnLoss
 from firnline.model.gap import Cell
 from firnline.model.graph import Graph
+from firnline.model.replica import Copy
 from firnline.model.stored_file import StoredFile
+from firnline.plan.restoring import Copies, left, restorable
 from firnline.plan.verification import (
     Holding,
     Manifest,
@@ -29,8 +32,8 @@ from firnline.plan.verification import (
     uncovered,
 )
 
-What = Literal["metadata", "sidecars", "manifests", "rows"]
-How = Literal["rebuild", "recompute", "leave out", "retry"]
+What = Literal["metadata", "sidecars", "manifests", "rows", "files"]
+How = Literal["rebuild", "recompute", "leave out", "retry", "restore"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +66,25 @@ class Step:
     """Whether rows may be computed again; if not, and their contract is a gap, they are left out."""
     is_retried: bool = False
     """Whether the rows are those of gaps, which stay if it does not succeed."""
+    copies: tuple[tuple[str, Copy], ...] = ()
+    """Files that come back from replicas, each with where it is from."""
 
     @property
     def how(self) -> How:
         """Whether something is computed."""
+        if self.what == "files":
+            return "restore"
         if self.what != "rows":
             return "rebuild"
         if self.is_retried:
             return "retry"
         return "recompute" if self.is_replayed else "leave out"
+
+    @property
+    def source(self) -> str:
+        """Where files come from; empty if they are not from a replica."""
+        places = dict.fromkeys(copy.place for _, copy in self.copies)
+        return f"from replica {' and '.join(places)}" if places else ""
 
     def epochs(self) -> list[int]:
         """The beginnings of its epochs."""
@@ -129,23 +142,43 @@ Contracts = Mapping[str, OnLoss]
 _AS_DECLARED: Contracts = MappingProxyType({})
 
 
-def plan(logs: Sequence[Holding], problems: Mapping[str, Sequence[Problem]], graph: Graph) -> Plan:
-    """The steps for the logs of one pipeline; ``problems`` are theirs, by collection."""
+_NO_COPIES: Copies = MappingProxyType({})
+
+
+def plan(
+    logs: Sequence[Holding],
+    problems: Mapping[str, Sequence[Problem]],
+    graph: Graph,
+    copies: Mapping[str, Copies] = MappingProxyType({}),
+) -> Plan:
+    """The steps for the logs of one pipeline; ``problems``, and ``copies`` of what is lost, are theirs, by collection."""
     steps: list[Step] = []
     refusals: list[Refusal] = []
     for log in in_order(graph, logs):
-        found = steps_for(log, problems.get(log.collection, ()), graph)
+        found = steps_for(log, problems.get(log.collection, ()), graph, copies=copies.get(log.collection, _NO_COPIES))
         retried = retry(log, graph)
         steps += (*found.steps, *((retried,) if retried else ()))
         refusals += found.refusals
     return Plan(tuple(steps), tuple(refusals))
 
 
-def steps_for(log: Holding, problems: Sequence[Problem], graph: Graph, contracts: Contracts = _AS_DECLARED) -> Plan:
-    """The steps for one log, given all of its problems."""
+def steps_for(
+    log: Holding,
+    problems: Sequence[Problem],
+    graph: Graph,
+    contracts: Contracts = _AS_DECLARED,
+    copies: Copies = _NO_COPIES,
+) -> Plan:
+    """The steps for one log, given all of its problems, and what replicas hold of what is lost."""
     damage = [problem for problem in problems if not problem.is_staged]
     steps: list[Step] = []
     refusals = [Refusal(log.pipeline, log.collection, each.what) for each in damage if not _is_mendable(each)]
+    paths, cells = restorable(log, damage, copies)
+    if paths:
+        steps.append(_restoring(log, damage, paths, cells, copies))
+        if not cells:
+            return Plan(tuple(steps), ())  # what else there is to do is seen when these are back
+        damage = left(damage, paths, cells)
     if not log.metadata.is_sound():
         steps.append(Step(log.pipeline, log.collection, "metadata", _why(damage, "log")))
         return Plan(tuple(steps), tuple(refusals))
@@ -168,6 +201,16 @@ def steps_for(log: Holding, problems: Sequence[Problem], graph: Graph, contracts
         else:
             refusals.append(told)
     return Plan(tuple(steps), tuple(refusals))
+
+
+def _restoring(log: Holding, damage: Sequence[Problem], paths: Sequence[str], cells: tuple[Cell, ...], copies: Copies) -> Step:
+    """The files that come back as they were, and the rows in them."""
+    about = [each for each in damage if each.file in paths] or [each for each in damage if each.about == "data"]
+    digests = published_digests(log)
+    rows = sum(digests[cell].rows for cell in cells if cell in digests)
+    why = _why(about, about[0].about) if about else ""
+    found = tuple((path, copies[path]) for path in paths)
+    return Step(log.pipeline, log.collection, "files", why, cells, rows, copies=found)
 
 
 class _UnknownError(Exception):

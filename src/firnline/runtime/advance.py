@@ -146,8 +146,14 @@ def _advance_one(
 ) -> Outcome:
     heads = {name: project.log(graph.name, name).head() for name in collection.inputs}
     described = {name: head.description if head else None for name, head in heads.items()}
-    check_inputs(collection, graph.schedule, described, epoch)
-    done = compute(collection, generation, epoch, attempt, {name: head for name, head in heads.items() if head})
+    try:
+        check_inputs(graph, collection, described, epoch)
+        done = compute(collection, generation, epoch, attempt, {name: head for name, head in heads.items() if head})
+    except FirnlineError as error:
+        head = project.log(graph.name, collection.name).head() if error.code == "EPOCH_COMPACTED" else None
+        if head is None or head.description.judge(generation, epoch.lower, epoch.upper) is not Verdict.TAKEN:
+            raise
+        return Outcome(collection.name, epoch, "kept")  # by somebody else, so long ago that it is merged
     if done.verdict is Verdict.FREE:
         return Outcome(collection.name, epoch, "computed", done.digest.rows, done.digest.weight, done.malformed)
     if done.verdict is Verdict.TAKEN:

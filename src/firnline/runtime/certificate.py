@@ -23,6 +23,7 @@ from firnline.model.declaration import Collection
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
 from firnline.model.names import BOOKKEEPING, DIFF, PART, QUARANTINE, quoted
+from firnline.plan.safepoint import compacted
 from firnline.runtime.attempt import Staged
 from firnline.runtime.project import Declared, Project
 from firnline.runtime.stage_run import StageRun
@@ -111,7 +112,7 @@ class _Certifying:
             entries = list(log.entries())
             since = max((entry.description.since for entry in entries), default=graph.schedule.start)
             if only is not None and only < since:
-                raise graph.schedule.compacted(f"{graph.name}.{name}", since)
+                raise compacted(graph, name, since)
             for entry in reversed([entry for entry in entries if entry.lower >= since]):
                 for lower in sorted({epoch for epoch, _ in log.sidecar(entry).digests}):
                     if only in (None, lower):

@@ -375,8 +375,7 @@ class Derived:
         return project(before, map(column, (*destination.names, DIFF)))
 
     def _logs(self, leaves: Mapping[str, Leaf]) -> LogLeaves:
-        graph = self.run.declared.graph
-        return LogLeaves(graph.name, self.run.epoch, leaves, graph.schedule)
+        return LogLeaves(self.run.declared.graph, self.run.epoch, leaves)
 
     def _prefix(self, suffix: str) -> str:
         return f"firnline_{self.run.attempt[:12]}{suffix}"

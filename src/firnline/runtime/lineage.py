@@ -15,6 +15,7 @@ from firnline.errors import FirnlineError
 from firnline.model.digest import Digest, parts_of_same
 from firnline.model.graph import Graph
 from firnline.model.names import QUARANTINE
+from firnline.plan.safepoint import compacted
 from firnline.runtime.project import Project
 
 if TYPE_CHECKING:
@@ -195,7 +196,7 @@ class _Logs:
         if head is None:
             return FirnlineError("NO_SUCH_COLLECTION", f"{name} has no log yet")
         if lower < head.description.since:
-            return self.graph.schedule.compacted(name, head.description.since)
+            return compacted(self.graph, collection, head.description.since)
         what = f"{name} does not hold {label(lower)}; its log ends at {label(head.description.upper)}"
         return FirnlineError("EPOCH_NOT_COMPLETE", what)
 

@@ -1,37 +1,331 @@
-"""Maintenance: what keeps logs tidy without changing a row. Every step is idempotent and short, and may meet epochs at work.
+"""Maintenance: what keeps logs small without changing a row. It is planned, then done in small steps, each idempotent and short.
 
-So far it drops staging that crashed attempts left behind, once their epochs are in the log and nobody can publish it any more.
-Files are not removed.
+Layers behind the safe point are merged; snapshots that nothing needs are dropped; files that nobody names any more are removed
+after the grace time; and what was noted about single epochs below since is forgotten. Each step looks, does one small thing and
+looks again. It takes no lock: where an epoch is published meanwhile, the step is tried again, not the epoch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import cached_property, partial
+from itertools import chain
+from typing import TYPE_CHECKING, Literal
 
+from firnline.errors import FirnlineError
+from firnline.model.duration import time_of
+from firnline.model.graph import Graph
+from firnline.runtime.history import Run, Sample, remember, sampled
 from firnline.runtime.project import Project
+from firnline.runtime.pruning import entries_to_forget, forget_entries, notes_to_forget
+from firnline.runtime.safepoint import let_go, safe_point
 from firnline.tables.control import TABLE
+from firnline.tables.expiry import expirable, outdated, unset
+from firnline.tables.trash import Record, Trash
+from firnline.world import world
+
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession
+
+    from firnline.runtime.merge import Merge
+    from firnline.tables.metadata import Metadata
+
+What = Literal["merge", "expire", "delete", "prune", "undo"]
+_PIECES = 200
+"""Files that are removed in one step."""
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
-    """Abandoned staging of one log."""
+class Planned:
+    """A step: what it does, or did, and to how much."""
 
+    pipeline: str
     collection: str
-    snapshots: int
+    what: What
+    layers: int = 0
+    snapshots: int = 0
+    files: int = 0
+    bytes: int = 0
+    """Of a merge those that it writes, of a removal those that go."""
+    entries: int = 0
+    benefit: float = 0.0
+    """Of a merge: bytes that a reader of the state is spared, for each that is written."""
+
+    @property
+    def name(self) -> str:
+        """Which log."""
+        return f"{self.pipeline}.{self.collection}" if self.collection else self.pipeline
+
+    def told(self) -> str:
+        """How much, in words."""
+        counts = {"layers": self.layers, "snapshots": self.snapshots, "files": self.files, "entries of the ledger": self.entries}
+        return ", ".join(f"{number} {name}" for name, number in counts.items() if number) or "settings"
 
 
-def maintain(project: Project, pipeline: str) -> list[Swept]:
-    """Sweep the logs of a pipeline; those in which there was something to do."""
-    swept = [Swept(name, project.log(pipeline, name).sweep()) for name in _logs(project, pipeline)]
-    return [each for each in swept if each.snapshots]
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A step that was taken, or could not be."""
+
+    step: Planned
+    seconds: float
+    error: FirnlineError | None = None
 
 
-def planned(project: Project, pipeline: str) -> list[Swept]:
-    """What ``maintain`` would do now."""
-    found = [Swept(name, len(project.log(pipeline, name).abandoned())) for name in _logs(project, pipeline)]
-    return [each for each in found if each.snapshots]
+@dataclass
+class Budget:
+    """How much may be rewritten, and until when steps may begin."""
+
+    bytes: int | None = None
+    until: float | None = None
+    spent: int = 0
+
+    @classmethod
+    def of(cls, size: int | None = None, seconds: float | None = None) -> Budget:
+        """So many bytes, and so many seconds from now."""
+        return cls(size, None if seconds is None else time.monotonic() + seconds)
+
+    def is_spent(self) -> bool:
+        """Whether nothing may begin any more."""
+        return self.until is not None and time.monotonic() >= self.until
+
+    def allows(self, size: int) -> bool:
+        """Whether so many bytes may be rewritten."""
+        return not self.is_spent() and (self.bytes is None or self.spent + size <= self.bytes)
 
 
-def _logs(project: Project, pipeline: str) -> Iterator[str]:
-    yield from sorted(project.catalog.names(pipeline) - {TABLE})
+def grace_of(project: Project, asked: timedelta | None = None) -> timedelta:
+    """How long what is let go of stays."""
+    return time_of(project.settings.trash) if asked is None else asked
+
+
+def planned(project: Project, graph: Graph, grace: timedelta) -> list[Planned]:
+    """What ``maintained`` would do now; what becomes possible only by its steps is not among it."""
+    maintenance = _Maintenance(project, graph, grace)
+    return [
+        *maintenance.merging(),
+        *maintenance.expiring(),
+        *(maintenance.deleted(table, record) for table, record in maintenance.due()),
+        *maintenance.pruning(),
+    ]
+
+
+def is_tidy(project: Project, graph: Graph, grace: timedelta) -> bool:
+    """Whether there is nothing to do."""
+    maintenance = _Maintenance(project, graph, grace)
+    every = (maintenance.merging, maintenance.expiring, maintenance.due, maintenance.pruning)
+    return not any(next(iter(find()), None) for find in every)
+
+
+def maintained(
+    project: Project, graph: Graph, session: Callable[[], SparkSession], grace: timedelta, budget: Budget | None = None
+) -> Iterator[Done]:
+    """Do what is to be done with the logs of a pipeline, step by step, as far as the budget goes.
+
+    A step that fails is told and does not keep the others from being taken.
+
+    Args:
+        project: The project.
+        graph: Its pipeline.
+        session: Starts Spark; asked only if there are layers to merge.
+        grace: How long what is let go of stays.
+        budget: How much may be done; everything by default.
+    """
+    began, at = time.monotonic(), world().now()
+    maintenance = _Maintenance(project, graph, grace, budget or Budget())
+    before, taken = maintenance.samples(), list[Done]()
+    for done in chain(maintenance.merge(session), maintenance.tidy()):
+        taken.append(done)
+        yield done
+    well = [each.step for each in taken if each.error is None]
+    if well:
+        freed = [each for each in well if each.what in ("delete", "prune")]
+        run = Run(
+            at,
+            round(time.monotonic() - began, 3),
+            safe_point(project, graph).at,
+            before,
+            maintenance.samples(),
+            sum(each.bytes for each in well if each.what == "merge"),
+            sum(each.what == "merge" for each in well),
+            sum(each.snapshots for each in well),
+            sum(each.files for each in freed),
+            sum(each.bytes for each in freed),
+        )
+        remember(project, graph.name, run)
+
+
+def tidied(project: Project, graph: Graph, grace: timedelta, budget: Budget | None = None) -> Iterator[Done]:
+    """All of maintenance but merges: what needs no engine."""
+    yield from _Maintenance(project, graph, grace, budget or Budget()).tidy()
+
+
+def undone(project: Project, graph: Graph) -> list[Planned]:
+    """Undo the newest merge of every log of a pipeline where that can be; what was undone."""
+    from firnline.tables.undoing import undo
+
+    found = []
+    for name in sorted(project.catalog.names(graph.name) - {TABLE}):
+        done = undo(project.catalog, project.log(graph.name, name))
+        if done is not None:
+            found.append(Planned(graph.name, name, "undo", layers=done.layers, files=done.files, bytes=done.bytes))
+    return found
+
+
+@dataclass
+class _Maintenance:
+    """One pipeline while it is maintained."""
+
+    project: Project
+    graph: Graph
+    grace: timedelta
+    budget: Budget = field(default_factory=Budget)
+    failed: set[tuple[What, str]] = field(default_factory=set)
+    """What could not be done, and is not tried again."""
+
+    @property
+    def pipeline(self) -> str:
+        return self.graph.name
+
+    @cached_property
+    def trash(self) -> Trash:
+        return Trash(self.project.catalog)
+
+    def tables(self) -> Iterator[Metadata]:
+        """The pipeline's tables as they are now."""
+        for name in sorted(self.project.catalog.names(self.pipeline)):
+            table = self.project.catalog.table(self.pipeline, name)
+            if table is not None:
+                yield table
+
+    def samples(self) -> tuple[Sample, ...]:
+        """How the logs are now."""
+        return tuple(sampled(table) for table in self.tables() if table.name != TABLE and table.head is not None)
+
+    def merge(self, session: Callable[[], SparkSession]) -> Iterator[Done]:
+        """Merge layers, the best first, as far as the budget goes."""
+        if not self._merges(safe_point(self.project, self.graph).at):
+            return
+        safe = let_go(self.project, self.graph)
+        while True:
+            allowed = [each for each in self._merges(safe) if self.budget.allows(each.bytes)]
+            if not allowed:
+                return
+
+            yield from self._try(self._planned(allowed[0]), partial(self._merge, session, allowed[0], safe))
+
+    def tidy(self) -> Iterator[Done]:
+        """One step after the other of what needs no engine."""
+        for step in self.expiring():
+            yield from self._try(step, partial(self._expire, step))
+        yield from self._empty()
+        for step in self.pruning():
+            yield from self._try(step, partial(self._prune, step))
+
+    def merging(self) -> Iterator[Planned]:
+        """The merges that could be done now, the best first."""
+        for merge in self._merges(safe_point(self.project, self.graph).at):
+            yield self._planned(merge)
+
+    def expiring(self) -> Iterator[Planned]:
+        """The tables that have snapshots which nothing needs, or do not say what becomes of old metadata files."""
+        now = world().now()
+        for table in self.tables():
+            found = outdated(table) if table.name == TABLE else expirable(table, now, self.grace)
+            if found or unset(table):
+                yield Planned(self.pipeline, table.name, "expire", snapshots=len(found))
+
+    def due(self) -> Iterator[tuple[Metadata, Record]]:
+        """What is in the trash for long enough."""
+        for table in self.tables():
+            for record in self.trash.records(table):
+                if self.trash.is_due(record, self.grace) and not self.trash.is_waiting(table, record):
+                    yield table, record
+
+    def deleted(self, table: Metadata, record: Record) -> Planned:
+        """What would be removed of a record."""
+        pieces = self.trash.contents(table, record, self._named())
+        return Planned(self.pipeline, table.name, "delete", files=len(pieces), bytes=sum(piece.bytes for piece in pieces))
+
+    def pruning(self) -> Iterator[Planned]:
+        """What is known about epochs that are not kept by themselves any more."""
+        notes = notes_to_forget(self.project, self.pipeline, self._sinces())
+        if notes:
+            yield Planned(self.pipeline, "", "prune", files=len(notes))
+        for name in sorted(self._sinces()):
+            entries = entries_to_forget(self.project, self.pipeline, name)
+            if entries:
+                yield Planned(self.pipeline, name, "prune", entries=len(entries))
+
+    def _merge(self, session: Callable[[], SparkSession], chosen: Merge, safe: int) -> Planned:
+        from firnline.runtime.merge import merge
+
+        done = merge(self.project, self.graph, session(), chosen, safe)
+        if done is None:
+            self.failed.add(("merge", chosen.collection))  # somebody else is at it
+            return replace(self._planned(chosen), layers=0, bytes=0)
+        self.budget.spent += done.bytes
+        return replace(self._planned(chosen), bytes=done.bytes)
+
+    def _expire(self, step: Planned) -> Planned:
+        if step.collection == TABLE:
+            dropped = self.project.control(self.pipeline).expire()
+        else:
+            dropped = self.project.log(self.pipeline, step.collection).expire(self.grace)
+        return Planned(self.pipeline, step.collection, "expire", snapshots=dropped)
+
+    def _empty(self) -> Iterator[Done]:
+        """Remove what is due, some files at a time."""
+        for table, record in list(self.due()):
+            is_more = True
+            while is_more:
+                done = list(self._try(Planned(self.pipeline, table.name, "delete"), partial(self._remove, table.name, record)))
+                is_more = any(each.error is None and each.step.files == _PIECES for each in done)
+                yield from done
+
+    def _remove(self, name: str, record: Record) -> Planned:
+        """Remove some files of a record, as the tables are now, and forget it if these were the last."""
+        table = self.project.catalog.table(self.pipeline, name)
+        assert table is not None, "it was looked at"
+        pieces = self.trash.contents(table, record, self._named())
+        gone = list(self.trash.remove(pieces[:_PIECES]))
+        if len(pieces) < _PIECES:
+            self.trash.close(table, record)
+        return Planned(self.pipeline, name, "delete", files=len(gone), bytes=sum(each.bytes for each in gone))
+
+    def _prune(self, step: Planned) -> Planned:
+        if step.collection:
+            forgotten = forget_entries(self.project, self.pipeline, step.collection)
+            return Planned(self.pipeline, step.collection, "prune", entries=forgotten)
+        freed = []
+        for path in notes_to_forget(self.project, self.pipeline, self._sinces()):
+            freed.append(self.project.catalog.remove(path))
+            world().reach("prune.removed")
+        return Planned(self.pipeline, "", "prune", files=len(freed), bytes=sum(freed))
+
+    def _try(self, step: Planned, act: Callable[[], Planned]) -> Iterator[Done]:
+        began = time.monotonic()
+        if self.budget.is_spent() or (step.what, step.collection) in self.failed:
+            return
+        try:
+            yield Done(act(), time.monotonic() - began)
+        except FirnlineError as error:
+            self.failed.add((step.what, step.collection))
+            yield Done(step, time.monotonic() - began, error)
+
+    def _named(self) -> set[str]:
+        """Every file that a snapshot of any table names which may share files: the pipeline's own."""
+        return {path for table in self.tables() for path in self.trash.named(table)}
+
+    def _sinces(self) -> dict[str, int]:
+        return {sample.collection: sample.since for sample in self.samples()}
+
+    def _merges(self, safe: int) -> list[Merge]:
+        from firnline.runtime.merge import merges
+
+        return [each for each in merges(self.project, self.graph, safe) if ("merge", each.collection) not in self.failed]
+
+    def _planned(self, merge: Merge) -> Planned:
+        return Planned(self.pipeline, merge.collection, "merge", layers=merge.layers, bytes=merge.bytes, benefit=merge.benefit)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from firnline.engine.pinned import PINNED
 from firnline.errors import FirnlineError, GraphError, Location
 from firnline.model.declaration import Collection, Function, Pipeline
+from firnline.model.durability import Keeping
 from firnline.model.graph import Graph, check
 from firnline.model.names import is_name
 from firnline.runtime.cache import keep, recall
@@ -155,7 +156,8 @@ class Project:
             for collection, function in pipeline.declared
         }
         module = sys.modules[_module(name)]
-        graph = replace(check(pipeline, fingerprints, self.suites()), doc=inspect.getdoc(module) or "")
+        keeping = Keeping(self.settings.warehouse, self.settings.replicas)
+        graph = replace(check(pipeline, fingerprints, self.suites(), keeping), doc=inspect.getdoc(module) or "")
         keep(self._graphs, name, state, graph.as_json())
         functions = {collection.name: function for collection, function in pipeline.declared}
         return Declared(graph, functions, root, next(iter(pipeline.loss_handlers), None))
@@ -216,7 +218,7 @@ class Project:
         made_by = [*sorted((ours / "model").glob("*.py")), *sorted((ours / "incremental").glob("*.py"))]
         for path in (*made_by, ours / "engine" / "pinned.py", Path(__file__)):
             state.update(path.read_bytes())
-        state.update(repr(self.suites()).encode())
+        state.update(repr((self.suites(), self.settings.warehouse, self.settings.replicas)).encode())
         state.update(str(os.stat(sysconfig.get_path("purelib")).st_mtime_ns).encode())
         return state.hexdigest()[:16]
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, overload
 from firnline.errors import FirnlineError
 from firnline.model.graph import Graph
 from firnline.model.names import BOOKKEEPING
+from firnline.plan.safepoint import compacted
 from firnline.runtime.gaps import of_pipeline, sentence
 from firnline.runtime.project import Project
 from firnline.runtime.show import visible_upto
@@ -67,7 +68,7 @@ def _frame(project: Project, session: SparkSession | None, graph: Graph, collect
     if head is None or head.snapshot is None:
         raise FirnlineError("NO_SUCH_COLLECTION", f"{graph.name}.{collection} has no log yet")
     if upto < head.description.since:
-        raise graph.schedule.compacted(f"{graph.name}.{collection}", head.description.since)
+        raise compacted(graph, collection, head.description.since)
     opened = session or _shared(project)
     table = table_name(graph.name, collection)
     columns = [column for column in opened.table(table).columns if column not in BOOKKEEPING]

@@ -13,6 +13,7 @@ from firnline.model.graph import Graph
 from firnline.model.names import BOOKKEEPING, DIFF, EPOCH, PART, quoted
 from firnline.runtime.attempt import Staged
 from firnline.runtime.project import Project
+from firnline.world import world
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -27,8 +28,19 @@ def recheck(
     epoch: Epoch,
     made: Sequence[Staged],
     lost: Collection[Cell],
+    found: DataFrame | None = None,
 ) -> None:
     """Ask a collection's checks about an epoch as it would be: what is left in the log, and all that was made again so far.
+
+    Args:
+        project: The project.
+        graph: The pipeline.
+        session: Where to ask.
+        name: The collection.
+        epoch: The epoch.
+        made: What was made again.
+        lost: The (epoch, part) that are not read from the log.
+        found: Rows of these that were not made again but found elsewhere.
 
     Raises:
         FirnlineError: ``CHECK_FAILED`` if one that blocks is not met, and what it said.
@@ -41,6 +53,8 @@ def recheck(
     if collection is None or not collection.checks:
         return  # what a stage keeps for itself has no checks
     rows = _rows(project, graph, session, name, epoch, made, lost)
+    if found is not None:
+        rows = rows.unionByName(found.where(f"{EPOCH} < {epoch.upper}"))
     columns = [field for field in rows.schema.fields if field.name not in BOOKKEEPING]
     names = [field.name for field in columns]
 
@@ -50,10 +64,12 @@ def recheck(
 
     checks = Checks.of(project, graph, collection, {field.name: field.dataType.simpleString() for field in columns})
     try:
-        checks.ask(Rows(added_up(rows.where(f"{EPOCH} = {epoch.lower}")), added_up(rows)), epoch, made[-1].attempt)
+        attempt = made[-1].attempt if made else world().new_id()
+        checks.ask(Rows(added_up(rows.where(f"{EPOCH} = {epoch.lower}")), added_up(rows)), epoch, attempt)
     except FirnlineError as error:
         label = graph.schedule.label(epoch.lower)
-        what = f"{graph.name}.{name} at {label}: lost rows were made again and are not put back: {error.what}"
+        how = "made again" if made else "found at a replica"
+        what = f"{graph.name}.{name} at {label}: lost rows were {how} and are not put back: {error.what}"
         raise FirnlineError(error.code, what, error.where) from error
 
 

@@ -1,15 +1,16 @@
 """``firnline repair``: lost and damaged pieces of logs are made again, and exchanged for what is left of them.
 
-Whatever is not rows is written anew from what other files say. Rows are computed again from what the lineage names, for the lost
-parts only, and staged; nothing is exchanged unless the digest of every (epoch, part) is that of its publish. Each log is looked
-at again after every step, so that a repair may be cut off anywhere, and two at once end as one.
+What a replica holds comes back from there under its own name. Whatever else is not rows is written anew from what other files
+say. Other rows are computed again from what the lineage names, for the lost parts only, and staged; nothing is exchanged unless
+the digest of every (epoch, part) is that of its publish. Each log is looked at again after every step, so that a repair may be
+cut off anywhere, and two at once end as one.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,11 +22,13 @@ from firnline.model.epoch import Epoch
 from firnline.model.gap import Gap
 from firnline.model.graph import Graph
 from firnline.plan.repairing import Plan, Refusal, Step, in_order, owner, plan, retry, steps_for, to_rewind
+from firnline.plan.restoring import Copies, left
 from firnline.plan.verification import Holding, Problem, problems_of, published_digests
-from firnline.runtime import gaps, rebuild
+from firnline.runtime import gaps, rebuild, restore
 from firnline.runtime.exchange import exchange, files
 from firnline.runtime.losses import contract_for
 from firnline.runtime.project import Declared, Project
+from firnline.runtime.replicas import Replicas
 from firnline.runtime.verify import Begun, Examined, examine, taken, targets_of
 from firnline.tables.control import TABLE as CONTROL
 from firnline.world import world
@@ -160,12 +163,14 @@ class _Damaged:
     graph: Graph
     logs: tuple[Holding, ...]
     problems: tuple[Problem, ...]
+    copies: Mapping[str, Copies]
+    """What replicas hold of what is lost, by collection."""
 
     def of(self, log: Holding) -> list[Problem]:
         return [problem for problem in self.problems if problem.collection == log.collection]
 
     def plan(self) -> Plan:
-        return plan(self.logs, {log.collection: self.of(log) for log in self.logs}, self.graph)
+        return plan(self.logs, {log.collection: self.of(log) for log in self.logs}, self.graph, self.copies)
 
 
 def _damaged(project: Project, found: Examined, is_retrying: bool) -> list[_Damaged]:
@@ -176,7 +181,11 @@ def _damaged(project: Project, found: Examined, is_retrying: bool) -> list[_Dama
         touched = {each.collection for each in problems}
         touched |= {log.collection for log in found.logs if is_retrying and log.pipeline == name and log.gaps}
         logs = tuple(log for log in found.logs if log.pipeline == name and log.collection in touched)
-        damaged.append(_Damaged(project.graph(name), logs, problems))
+        graph = project.graph(name)
+        of_each = {log.collection: [each for each in problems if each.collection == log.collection] for log in logs}
+        replicas = Replicas(project, graph)
+        copies = {log.collection: restore.copies(replicas, log, of_each[log.collection]) for log in logs}
+        damaged.append(_Damaged(graph, logs, problems, copies))
     return [each for each in damaged if each.logs]
 
 
@@ -233,9 +242,10 @@ class Mending:
             if gaps.turned(self.project, self.graph, log):
                 log = taken(self.project, self.graph.name, collection)
             problems = list(dict.fromkeys([*problems_of(log), *deep]))
+            copies = restore.copies(self.replicas, log, problems)
             if self.graph.has_loss_handler:
-                self.consult(steps_for(log, problems, self.graph))
-            found = steps_for(log, problems, self.graph, self.contracts)
+                self.consult(steps_for(log, problems, self.graph, copies=copies))
+            found = steps_for(log, problems, self.graph, self.contracts, copies)
             if not found.steps:
                 self.refusals += found.refusals
                 return done if any(each.step.what == "rows" for each in done) else done + self._retried(log)
@@ -248,6 +258,8 @@ class Mending:
             done.append(Done(step, time.monotonic() - began, *became[:3]))
             if step.what == "rows":
                 deep = []
+            elif step.cells and step.what == "files":
+                deep = left(deep, [path for path, _ in step.copies], step.cells)
         raise FirnlineError("COMMIT_CONTENDED", f"{self.graph.name}.{collection} is still damaged after {_MOST_LOOKS} steps")
 
     def _retried(self, log: Holding) -> list[Done]:
@@ -258,6 +270,7 @@ class Mending:
         self.taking(step)
         began = time.monotonic()
         recomputed = 0
+        restore.taken_out_files(self.replicas, log, step.cells)
         found = gaps.put_back(self.project, self.session, log, step)
         rest = replace(step, cells=tuple(cell for cell in step.cells if cell not in found))
         if rest.cells and step.is_replayed:
@@ -281,6 +294,9 @@ class Mending:
                 return _Taken(step.rows, 0, step.rows)
             case "rows":
                 return _Replaying(self, log, step).exchanged()
+            case "files":
+                is_back = restore.restore(self.replicas, self.session, log, step)
+                return _Taken(step.rows, is_done=is_back)
             case "manifests":
                 return _Taken(is_done=self._rename(log, step))
             case "sidecars":
@@ -301,6 +317,11 @@ class Mending:
             return True
         note = Repair(log.collection, world().new_id(), step.cells, (), (), 0, 0, 0.0)
         return exchange(self.project.log(log.pipeline, log.collection), log, note, change)
+
+    @cached_property
+    def replicas(self) -> Replicas:
+        """The pipeline's places; one that fails is not asked again."""
+        return Replicas(self.project, self.graph)
 
     @cached_property
     def declared(self) -> Declared:

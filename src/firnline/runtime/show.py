@@ -9,6 +9,7 @@ from typing import Any
 from firnline.errors import FirnlineError
 from firnline.model.graph import Graph
 from firnline.model.names import DIFF, EPOCH, QUARANTINE
+from firnline.plan.safepoint import compacted
 from firnline.runtime.project import Project
 
 Rows = tuple[list[str], list[tuple[Any, ...]]]
@@ -54,14 +55,11 @@ def changes(project: Project, graph: Graph, collection: str, as_of: str | None =
     from firnline.tables import scan
 
     upto = visible_upto(project, graph, as_of)
-    table = _table(project, graph, collection, upto)
+    lower = graph.schedule.start if as_of is None else graph.schedule.epoch_at(graph.schedule.point(as_of)).lower
+    table = _table(project, graph, collection, upto if as_of is None else lower)
     if table is None:
         return [], []
-    lower = graph.schedule.start if as_of is None else graph.schedule.epoch_at(graph.schedule.point(as_of)).lower
-    since = _since(project, graph, collection)
-    if as_of is not None and lower < since:
-        raise graph.schedule.compacted(f"{graph.name}.{collection}", since)
-    found = scan.changes(table, max(lower, since), upto)
+    found = scan.changes(table, max(lower, _since(project, graph, collection)), upto)
     names = [name for name in found.column_names if name not in (EPOCH, DIFF)]
     ordered = found.sort_by(
         [(EPOCH, "descending"), *((key, "ascending") for key in _order(graph, collection)), (DIFF, "ascending")]
@@ -100,7 +98,7 @@ def _table(project: Project, graph: Graph, collection: str, upto: int) -> Any:
     table = project.catalog.iceberg(graph.name, collection)
     since = _since(project, graph, collection)  # after the table, which is merged no further
     if upto < since:
-        raise graph.schedule.compacted(f"{graph.name}.{collection}", since)
+        raise compacted(graph, collection, since)
     return table
 
 

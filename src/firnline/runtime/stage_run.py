@@ -22,6 +22,7 @@ from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import BOOKKEEPING, DIFF, QUARANTINE
+from firnline.plan.safepoint import compacted
 from firnline.runtime.attempt import Published, Staged
 from firnline.runtime.checks import Checks, staged_rows
 from firnline.runtime.derived import Derived
@@ -176,7 +177,7 @@ class StageRun:
         assert head.snapshot is not None
         graph = self.declared.graph
         if self.epoch.upper < head.description.since:
-            raise graph.schedule.compacted(f"{graph.name}.{name}", head.description.since)
+            raise compacted(graph, name, head.description.since)
         found = self.project.log(graph.name, name).load()
         columns = [column for column in (found.columns if found else ()) if column not in BOOKKEEPING]
         return state(self.session, table_name(graph.name, name), head.snapshot, self.epoch.upper, columns)

@@ -13,6 +13,7 @@ from firnline.model.names import QUARANTINE
 from firnline.plan.advance import advance
 from firnline.runtime.gaps import of_pipeline, sentence
 from firnline.runtime.project import Project
+from firnline.runtime.safepoint import safe_point
 from firnline.world import world
 
 
@@ -42,10 +43,11 @@ class CollectionStatus:
 
 @dataclass(frozen=True, slots=True)
 class PipelineStatus:
-    """A pipeline's status: its frontier, its horizon (where the last epoch that is due ends), and its collections."""
+    """A pipeline's status: its frontier, its safe point, its horizon (where the last epoch that is due ends), its collections."""
 
     pipeline: str
     frontier: str | None
+    safe_point: str
     horizon: str | None
     collections: tuple[CollectionStatus, ...]
 
@@ -107,7 +109,13 @@ def status(project: Project, graph: Graph) -> PipelineStatus:
             )
         )
     frontier = project.control(graph.name).frontier()
-    return PipelineStatus(graph.name, schedule.label(frontier.upper) if frontier else None, schedule.label(due), tuple(lines))
+    return PipelineStatus(
+        pipeline=graph.name,
+        frontier=schedule.label(frontier.upper) if frontier else None,
+        safe_point=schedule.label(safe_point(project, graph).at),
+        horizon=schedule.label(due),
+        collections=tuple(lines),
+    )
 
 
 def steps(project: Project, graph: Graph, upto: Epoch | None) -> list[Step]:

@@ -195,7 +195,7 @@ class Destination:
         )
         verdict = self.log.publish(generation, sidecar, made.snapshot)
         if made.is_in_waves:
-            self.log.sweep()
+            self.log.sweep(lower)
         return verdict
 
 

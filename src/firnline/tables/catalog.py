@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -24,14 +25,16 @@ from fsspec.implementations.local import LocalFileSystem
 from firnline.errors import FirnlineError
 from firnline.model.names import EPOCH, PART
 from firnline.model.stored_file import StoredFile
+from firnline.tables.avro import check_whole
 from firnline.tables.database import Database, reachable
 from firnline.tables.metadata import Metadata
-from firnline.tables.port import Exchange
+from firnline.tables.port import Exchange, Manifest
 from firnline.tables.storage import answering
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyiceberg.catalog.sql import SqlCatalog
+    from pyiceberg.io import FileIO
     from pyiceberg.manifest import DataFile
     from pyiceberg.schema import Schema
     from pyiceberg.table import Table
@@ -179,8 +182,8 @@ class Catalog:
             exchanging(transaction, summary, change, coming).commit()
             if change.properties:
                 transaction.set_properties(dict(change.properties))
-            if change.staged:
-                ExpireSnapshots(transaction).by_ids(list(change.staged)).commit()
+            if change.staged or change.undone:
+                ExpireSnapshots(transaction).by_ids([*change.staged, *change.undone]).commit()
 
     def data_files(self, table: Metadata, snapshot: int) -> tuple[StoredFile, ...]:
         """The data files that a snapshot brought."""
@@ -197,12 +200,36 @@ class Catalog:
             entries = (entry for manifest in manifests for entry in manifest.fetch_manifest_entry(loaded.io))
             return tuple(_stored(entry.data_file, table.columns[EPOCH]) for entry in entries)
 
-    def drop(self, table: Metadata, staged: Sequence[int]) -> None:
-        """Drop staged snapshots, leaving the main line as it is, in one transaction that knows no retry."""
+    def drop(self, table: Metadata, snapshots: Sequence[int], properties: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Drop snapshots, leaving the head as it is, and set properties, in one transaction that knows no retry."""
         from pyiceberg.table.update.snapshot import ExpireSnapshots
 
         with reachable(), answering(self.warehouse), self._loaded(table).transaction() as transaction:
-            ExpireSnapshots(transaction).by_ids(list(staged)).commit()
+            if properties:
+                transaction.set_properties(dict(properties))
+            if snapshots:
+                ExpireSnapshots(transaction).by_ids(list(snapshots)).commit()
+
+    def manifests(self, manifest_list: str) -> tuple[Manifest, ...]:
+        """The manifests that a manifest list names; one that was cut is refused."""
+        from pyiceberg.manifest import read_manifest_list
+
+        check_whole(self.read(manifest_list))
+        with answering(self.warehouse):
+            found = read_manifest_list(self._io.new_input(manifest_list))
+            return tuple(Manifest(each.manifest_path, each.manifest_length) for each in found)
+
+    def listed(self, table: Metadata, manifest: Manifest) -> tuple[StoredFile, ...]:
+        """The data files that a manifest of a table names; one that was cut is refused."""
+        from pyiceberg.manifest import ManifestContent, ManifestFile
+
+        check_whole(self.read(manifest.path))
+        named = ManifestFile.from_args(
+            manifest_path=manifest.path, manifest_length=manifest.bytes, partition_spec_id=0, content=ManifestContent.DATA
+        )
+        with answering(self.warehouse):
+            entries = named.fetch_manifest_entry(self._io)
+            return tuple(_stored(entry.data_file, table.columns.get(EPOCH)) for entry in entries)
 
     def write(self, path: str, content: bytes) -> None:
         """Write a small file, whole or not at all."""
@@ -239,11 +266,23 @@ class Catalog:
             content: bytes = filesystem.cat_file(inner)
         return content
 
-    def remove(self, path: str) -> None:
-        """Remove a small file, if it is there."""
+    def remove(self, path: str) -> int:
+        """Remove a file, if it is there, and the checksum that Spark puts beside one on a local disk; how many bytes went."""
         filesystem, inner = fsspec.url_to_fs(path)
         with answering(self.warehouse), suppress(FileNotFoundError):
+            size = int(filesystem.size(inner) or 0)
             filesystem.rm_file(inner)
+            if isinstance(filesystem, LocalFileSystem):
+                Path(inner).with_name(f".{Path(inner).name}.crc").unlink(missing_ok=True)
+            return size
+        return 0
+
+    def paths(self, folder: str) -> list[str]:
+        """The paths of the small files below a folder; none if it is not there."""
+        filesystem, inner = fsspec.url_to_fs(folder)
+        with answering(self.warehouse):
+            filesystem.invalidate_cache()
+            return [filesystem.unstrip_protocol(path) for path in sorted(filesystem.find(inner))]
 
     def read_all(self, folder: str) -> dict[str, bytes]:
         """The small files below a folder, by path; none if it is not there."""
@@ -274,6 +313,12 @@ class Catalog:
                 warehouse=self.warehouse,
                 **{"py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO"},  # the default imports pandas, a second more
             )
+
+    @cached_property
+    def _io(self) -> FileIO:
+        from pyiceberg.io.fsspec import FsspecFileIO
+
+        return FsspecFileIO({})
 
     def _ensure_namespace(self, pipeline: str) -> None:
         from pyiceberg.exceptions import NamespaceAlreadyExistsError
@@ -352,6 +397,8 @@ def _files(table: Table, snapshot_id: int) -> Iterator[DataFile]:
                 yield entry.data_file
 
 
-def _stored(file: DataFile, epoch: int) -> StoredFile:
-    first, last = (int.from_bytes(bounds[epoch], "little", signed=True) for bounds in (file.lower_bounds, file.upper_bounds))
-    return StoredFile(file.file_path, file.partition[0], file.record_count, file.file_size_in_bytes, first, last)
+def _stored(file: DataFile, epoch: int | None) -> StoredFile:
+    several = (each.get(epoch, b"") if epoch is not None and each else b"" for each in (file.lower_bounds, file.upper_bounds))
+    first, last = (int.from_bytes(bound, "little", signed=True) for bound in several)
+    part = file.partition[0] if len(file.partition) else 0
+    return StoredFile(file.file_path, part, file.record_count, file.file_size_in_bytes, first, last)

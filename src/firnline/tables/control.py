@@ -1,25 +1,36 @@
 """The control table ``_frontier`` of a pipeline: small, one commit per decision that readers must see at once.
 
-The head's summary holds the whole present state, the frontier and the gap ledger; a commit replaces one of them only if nobody
-else did meanwhile, and carries the other over.
+The head's summary holds the whole agreement: the frontier, the gap ledger, the holds, and the point up to which epochs are let go
+of. A commit replaces one of them only if nobody changed any meanwhile, and carries the others over. So of a hold and of letting
+go one comes first: who lets go sees the hold, or who holds is refused what is let go of.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
+from firnline.errors import FirnlineError
+from firnline.model.description import SINCE
 from firnline.model.gap import Gaps
+from firnline.model.hold import Hold
+from firnline.plan.agreement import Agreement
 from firnline.plan.frontier import Frontier, is_progress
+from firnline.plan.safepoint import Label, check_placed
 from firnline.tables.commit import until_known
+from firnline.tables.expiry import METADATA, outdated, unset
 from firnline.tables.layers import KIND, REPAIR
 from firnline.tables.metadata import Metadata
 from firnline.tables.port import Exchange, Tables
+from firnline.tables.trash import Trash
 from firnline.world import world
 
 TABLE = "_frontier"
 FRONTIER = "firnline.frontier"
 GAPS = "firnline.gaps"
+HOLDS = "firnline.holds"
 
 
 class Control:
@@ -29,46 +40,103 @@ class Control:
         self._catalog = catalog
         self.pipeline = pipeline
 
+    def agreement(self) -> Agreement:
+        """All that stands in it."""
+        table = self._catalog.table(self.pipeline, TABLE)
+        return Agreement() if table is None else _read(table)
+
     def frontier(self) -> Frontier | None:
         """The present frontier; None before the first complete epoch."""
-        table = self._catalog.table(self.pipeline, TABLE)
-        return None if table is None else _read(table)
+        return self.agreement().frontier
 
     def gaps(self) -> Gaps:
         """The present gap ledger."""
-        table = self._catalog.table(self.pipeline, TABLE)
-        return Gaps() if table is None else _gaps(table)
+        return self.agreement().gaps
+
+    def holds(self) -> tuple[Hold, ...]:
+        """The holds that were asked for and not released, also those whose lease has ended."""
+        return self.agreement().holds
 
     def advance(self, frontier: Frontier) -> Frontier:
         """Move the frontier, unless it is already there or beyond; what it is afterwards."""
 
-        def attempt_once() -> Frontier:
-            table = self._table()
-            present = _read(table)
-            if present is not None and not is_progress(present, frontier):
+        def change(present: Agreement) -> Agreement:
+            if present.frontier is not None and not is_progress(present.frontier, frontier):
                 return present
-            gaps = _gaps(table).without_closed(frontier.upper)
             world().reach("frontier.judged")
-            self._catalog.commit(table, _summary(frontier, gaps))
-            world().reach("frontier.committed")
-            return frontier
+            return replace(present, frontier=frontier, gaps=present.gaps.without_closed(frontier.upper))
 
-        return until_known(f"the frontier of {self.pipeline}", attempt_once)
+        found = self._agreed("the frontier", change, lambda: world().reach("frontier.committed")).frontier
+        assert found is not None, "nothing takes a frontier away"
+        return found
 
     def change(self, change: Callable[[Gaps], Gaps]) -> Gaps:
         """Change the gap ledger, unless it says so already; what it is afterwards. ``change`` may be asked several times."""
 
-        def attempt_once() -> Gaps:
-            table = self._table()
-            present, frontier = _gaps(table), _read(table)
-            changed = change(present).without_closed(frontier.upper if frontier else None)
+        def change_gaps(present: Agreement) -> Agreement:
+            upper = present.frontier.upper if present.frontier else None
+            changed = replace(present, gaps=change(present.gaps).without_closed(upper))
             if changed != present:
                 world().reach("repair.gaps_judged")
-                self._catalog.commit(table, _summary(frontier, changed))
-                world().reach("repair.gaps_committed")
             return changed
 
-        return until_known(f"the gap ledger of {self.pipeline}", attempt_once)
+        return self._agreed("the gap ledger", change_gaps, lambda: world().reach("repair.gaps_committed")).gaps
+
+    def hold(self, place: Callable[[Agreement], Hold], floor: int, label: Label = str) -> Hold:
+        """Place a hold, or change one, at or above what the logs still keep epoch by epoch; the hold as it stands then.
+
+        Args:
+            place: The hold, given what stands in the table; may be asked several times.
+            floor: Up to where logs are consolidated, should the table not say so any more.
+            label: How a point is written.
+        """
+        placed: Hold | None = None
+
+        def change(present: Agreement) -> Agreement:
+            nonlocal placed
+            placed = place(present)
+            check_placed(present, placed, floor, label)
+            world().reach("safepoint.judged")
+            return present.with_hold(placed)
+
+        self._agreed("the holds", change, lambda: world().reach("safepoint.committed"))
+        assert placed is not None
+        return placed
+
+    def release(self, name: str) -> Hold:
+        """Let go of a hold; the hold as it was."""
+        released: Hold | None = None
+
+        def change(present: Agreement) -> Agreement:
+            nonlocal released
+            there = present.held(name)
+            if there is None and released is None:
+                raise FirnlineError("NO_SUCH_HOLD", f"{self.pipeline!r} has no reader, branch or backfill {name!r}")
+            released = there or released
+            world().reach("safepoint.judged")
+            return present.without_hold(name)
+
+        self._agreed("the holds", change, lambda: world().reach("safepoint.committed"))
+        assert released is not None
+        return released
+
+    def let_go(self, choose: Callable[[Agreement], int]) -> int:
+        """Record up to where epochs are let go of, before any is; the recorded point, which never moves back.
+
+        Args:
+            choose: The safe point, given what stands in the table; may be asked several times.
+        """
+
+        def change(present: Agreement) -> Agreement:
+            point = choose(present)
+            if present.since is not None and point <= present.since:
+                return present
+            world().reach("safepoint.judged")
+            return replace(present, since=point)
+
+        found = self._agreed("the safe point", change, lambda: world().reach("safepoint.committed")).since
+        assert found is not None, "it was just recorded"
+        return found
 
     def exchange(self, change: Exchange) -> None:
         """Put the same state onto the head with a manifest list that can be read."""
@@ -76,10 +144,39 @@ class Control:
         def attempt_once() -> None:
             table = self._table()
             assert table.head is not None, "a list that is lost was once a snapshot's"
-            self._catalog.exchange(table, {KIND: REPAIR, **_summary(_read(table), _gaps(table))}, change)
+            self._catalog.exchange(table, {KIND: REPAIR, **_summary(_read(table))}, change)
             world().reach("repair.committed")
 
         until_known(f"the frontier of {self.pipeline}", attempt_once)
+
+    def _agreed(self, what: str, change: Callable[[Agreement], Agreement], committed: Callable[[], None]) -> Agreement:
+        """Change the agreement, unless it says so already; what it is afterwards."""
+
+        def attempt_once() -> Agreement:
+            table = self._table()
+            present = _read(table)
+            changed = change(present)
+            if changed != present:
+                self._catalog.commit(table, _summary(changed))
+                committed()
+            return changed
+
+        return until_known(f"{what} of {self.pipeline}", attempt_once)
+
+    def expire(self) -> int:
+        """Drop all snapshots but the last ones, each of which holds the whole state; how many."""
+
+        def attempt_once() -> int:
+            table = self._table()
+            found, properties = outdated(table), unset(table)
+            if found or properties:
+                if found:
+                    Trash(self._catalog).put(table, found, "expired")
+                self._catalog.drop(table, found, properties)
+                world().reach("expire.committed")
+            return len(found)
+
+        return until_known(f"the frontier of {self.pipeline}", attempt_once)
 
     def _table(self) -> Metadata:
         return self._catalog.table(self.pipeline, TABLE) or self._create()
@@ -88,27 +185,31 @@ class Control:
         import pyarrow as pa
 
         columns = pa.schema([("entry", pa.string())])
-        return self._catalog.create(self.pipeline, TABLE, columns, (), {"gc.enabled": "false"})
+        return self._catalog.create(self.pipeline, TABLE, columns, (), {"gc.enabled": "false", **METADATA})
 
 
-def _summary(frontier: Frontier | None, gaps: Gaps) -> dict[str, str]:
-    """The whole state."""
+def _summary(agreement: Agreement) -> dict[str, str]:
     summary = {}
-    if frontier is not None:
+    if agreement.frontier is not None:
+        frontier = agreement.frontier
         summary[FRONTIER] = json.dumps({"upper": frontier.upper, "generations": dict(frontier.generations)})
-    if gaps != Gaps():
-        summary[GAPS] = json.dumps(gaps.as_json())
+    if agreement.gaps != Gaps():
+        summary[GAPS] = json.dumps(agreement.gaps.as_json())
+    if agreement.holds:
+        summary[HOLDS] = json.dumps([hold.as_json() for hold in agreement.holds])
+    if agreement.since is not None:
+        summary[SINCE] = str(agreement.since)
     return summary
 
 
-def _read(table: Metadata) -> Frontier | None:
-    if table.head is None or FRONTIER not in table.head.summary:
-        return None
-    data = json.loads(table.head.summary[FRONTIER])
-    return Frontier(data["upper"], data["generations"])
-
-
-def _gaps(table: Metadata) -> Gaps:
-    if table.head is None or GAPS not in table.head.summary:
-        return Gaps()
-    return Gaps.of_json(json.loads(table.head.summary[GAPS]))
+def _read(table: Metadata) -> Agreement:
+    if table.head is None:
+        return Agreement()
+    told = {key: json.loads(table.head.summary[key]) for key in (FRONTIER, GAPS, HOLDS, SINCE) if key in table.head.summary}
+    frontier: dict[str, Any] | None = told.get(FRONTIER)
+    return Agreement(
+        None if frontier is None else Frontier(frontier["upper"], frontier["generations"]),
+        Gaps.of_json(told[GAPS]) if GAPS in told else Gaps(),
+        tuple(Hold(**entry) for entry in told.get(HOLDS, ())),
+        told.get(SINCE),
+    )

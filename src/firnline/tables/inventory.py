@@ -86,8 +86,9 @@ class _Storage:
         return content
 
     def unnamed(self) -> list[str]:
-        """What nobody names; older metadata files are nobody's loss."""
-        return [path for path in self.sizes.keys() - self.named if not path.endswith(".metadata.json")]
+        """What nobody names; older metadata files are nobody's loss, and what is noted about copies is no part of the log."""
+        unnamed = self.sizes.keys() - self.named
+        return [path for path in unnamed if not path.endswith(".metadata.json") and "/firnline/replicas/" not in path]
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from firnline.errors import FirnlineError
@@ -22,6 +23,7 @@ from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import DIFF, EPOCH, PART
 from firnline.model.stored_file import StoredFile
 from firnline.tables.commit import until_known
+from firnline.tables.expiry import METADATA, abandoned, expirable, unset
 from firnline.tables.layers import (
     KIND,
     LAYER,
@@ -30,7 +32,6 @@ from firnline.tables.layers import (
     REPAIR,
     RESCALE,
     description_of,
-    is_for_exchange,
     is_merge,
     is_repair,
     layers,
@@ -42,6 +43,7 @@ from firnline.tables.layers import (
 from firnline.tables.metadata import SIDECAR, Metadata, Snapshot
 from firnline.tables.port import Exchange, Tables
 from firnline.tables.sidecar import Repair, Sidecar
+from firnline.tables.trash import Trash
 from firnline.world import world
 
 if TYPE_CHECKING:
@@ -61,6 +63,8 @@ PLAN = "firnline.plan"
 SECONDS = "firnline.seconds"
 GAP = "firnline.gap"
 """Of a repair that took rows out and put none in their place: the gap that it opened."""
+HAD_GAPS = "firnline.had-gaps"
+"""Of a table: that such a repair is not among its snapshots any more."""
 
 _PROPERTIES = {
     "format-version": "2",
@@ -69,7 +73,9 @@ _PROPERTIES = {
     "write.distribution-mode": "hash",
     "write.metadata.metrics.column._epoch": "full",
     "write.metadata.metrics.column._part": "full",
+    **METADATA,
 }
+_NONE: Mapping[str, str] = MappingProxyType({})
 _logger = logging.getLogger(__name__)
 
 
@@ -157,7 +163,7 @@ class Log:
     def had_gaps(self) -> bool:
         """Whether rows were ever left out of it."""
         table = self.load()
-        return table is not None and any(GAP in snapshot.summary for snapshot in table.main_line())
+        return table is not None and (HAD_GAPS in table.properties or any(GAP in each.summary for each in table.main_line()))
 
     def stored_bytes(self) -> int | None:
         """The bytes of all data files of the head; None before the first publish."""
@@ -228,14 +234,14 @@ class Log:
                 verdict = Verdict.MOVED
             if verdict is not Verdict.FREE:
                 if ours:
-                    self._catalog.drop(table, ours)
+                    self._drop(table, ours, "lost")
                     world().reach("publish.lost")
                 return verdict
             world().reach("publish.judged")
             path = f"{table.location}/firnline/{sidecar.attempt}.json"
             if not is_described:
                 files = tuple(file for each in ours for file in self._catalog.data_files(table, each))
-                self._catalog.write(path, replace(sidecar, files=files).as_json())
+                self._catalog.write(path, replace(sidecar, files=files, left=_lists(table, ours)).as_json())
                 is_described = True
                 world().reach("publish.described")
             description = head.description.advanced(sidecar.upper)
@@ -282,7 +288,7 @@ class Log:
             is_ours = description.generation == generation and (None if newest is None else newest.id) == since
             if not is_ours or len(ours) < len(change.staged):
                 if ours:
-                    self._catalog.drop(table, ours)
+                    self._drop(table, ours, "lost")
                     world().reach(f"{kind}.lost")
                 return Verdict.MOVED if description.generation == generation else Verdict.FENCED
             if upper not in (None, description.upper):
@@ -291,14 +297,14 @@ class Log:
             path = f"{table.location}/firnline/{note.attempt}.json"
             if not is_described:
                 files = (*change.named, *change.back, *(file for each in ours for file in self._catalog.data_files(table, each)))
-                self._catalog.write(path, replace(note, files=files).as_json())
+                self._catalog.write(path, replace(note, files=files, left=_lists(table, ours)).as_json())
                 is_described = True
                 world().reach(f"{kind}.described")
             if isinstance(note, Sidecar):
                 merged = description.merged(note.upper)
                 summary = {**merged.as_properties(), **summary_of(note, path), KIND: MERGE, LAYER: str(note.upper)}
             else:
-                summary = {**description.as_properties(), **_repair_summary(table, note, path)}
+                summary = {**description.as_properties(), **repair_summary(table, note, path)}
             self._catalog.exchange(table, summary, change)
             world().reach(f"{kind}.committed")
             return Verdict.FREE
@@ -311,30 +317,46 @@ class Log:
             table = self.load()
             ours = [] if table is None else staged_by(table, attempt)
             if table is not None and ours:
-                self._catalog.drop(table, ours)
+                self._drop(table, ours, "discarded")
         except Exception as error:
             _logger.info("staging of %s.%s was left behind: %s", self.pipeline, self.collection, error)
 
-    def abandoned(self) -> list[int]:
-        """The staged snapshots that nobody can publish any more, alive or dead: the log already holds their epochs.
+    def expire(self, grace: timedelta, keeping: Collection[int] = ()) -> int:
+        """Drop the snapshots that nothing needs any more; how many. What is asked of a snapshot that ``keeping`` names stays.
 
-        What is staged for a merge or a rescale cannot once there is an exchange that it did not know of.
+        Whoever staged one and is still at it finds the epoch taken, as ever.
         """
-        table = self.load()
-        return [] if table is None else _abandoned(table)
 
-    def sweep(self) -> int:
-        """Drop abandoned staging; how many snapshots. Whoever staged one and is still at it finds the epoch taken, as ever."""
+        def expiring(table: Metadata) -> list[int]:
+            return expirable(table, world().now(), grace, keeping)
 
+        return self._dropping(expiring, "expired")
+
+    def sweep(self, lower: int) -> int:
+        """Drop the waves of a published epoch; how many. Whoever is still at it finds the epoch taken, as ever."""
+
+        def waves(table: Metadata) -> list[int]:
+            return [each for each in abandoned(table) if _is_wave(table.snapshots[each], lower)]
+
+        return self._dropping(waves, "swept")
+
+    def _dropping(self, find: Callable[[Metadata], list[int]], why: str) -> int:
         def attempt_once() -> int:
             table = self._loaded()
-            found = _abandoned(table)
-            if found:
-                self._catalog.drop(table, found)
-                world().reach("sweep.committed")
+            found, properties = find(table), unset(table) if why == "expired" else {}
+            if found or properties:
+                self._drop(table, found, why, properties)
+                world().reach("expire.committed")
             return len(found)
 
         return until_known(f"{self.pipeline}.{self.collection}", attempt_once)
+
+    def _drop(self, table: Metadata, snapshots: Sequence[int], why: str, properties: Mapping[str, str] = _NONE) -> None:
+        """Drop snapshots; what they named is in the trash before."""
+        if snapshots:
+            Trash(self._catalog).put(table, snapshots, why)
+        had_gaps = {HAD_GAPS: "true"} if any(GAP in table.snapshots[each].summary for each in snapshots) else {}
+        self._catalog.drop(table, snapshots, {**properties, **had_gaps})
 
     def _loaded(self) -> Metadata:
         table = self.load()
@@ -371,15 +393,13 @@ def staged_by(table: Metadata, attempt: str) -> list[int]:
     return [each.id for each in snapshots if each.summary.get(ATTEMPT) == attempt and SIDECAR not in each.summary]
 
 
-def _abandoned(table: Metadata) -> list[int]:
-    upper, exchanged = head_of(table).description.upper, newest_exchange(table)
+def _is_wave(snapshot: Snapshot, lower: int) -> bool:
+    return WAVE in snapshot.summary and int(snapshot.summary[LOWER]) == lower
 
-    def is_abandoned(staged: Snapshot) -> bool:
-        if is_for_exchange(staged):
-            return exchanged is not None and exchanged.sequence > staged.sequence
-        return LOWER in staged.summary and int(staged.summary[LOWER]) < upper
 
-    return [each.id for each in table.snapshots.values() if SIDECAR not in each.summary and is_abandoned(each)]
+def _lists(table: Metadata, snapshots: Sequence[int]) -> tuple[str, ...]:
+    """The manifest lists of staged snapshots: nobody names them once others have taken over what these staged."""
+    return tuple(table.snapshots[each].manifest_list for each in snapshots)
 
 
 def _fingerprint(snapshot: Snapshot) -> Fingerprint | None:
@@ -402,7 +422,7 @@ def summary_of(sidecar: Sidecar, path: str) -> dict[str, str]:
     }
 
 
-def _repair_summary(table: Metadata, repair: Repair, path: str) -> dict[str, str]:
+def repair_summary(table: Metadata, repair: Repair, path: str) -> dict[str, str]:
     """What the head says of the code that made it goes on to the repair."""
     fingerprint = head_of(table).fingerprint
     code = {} if fingerprint is None else {FINGERPRINT: fingerprint.code}

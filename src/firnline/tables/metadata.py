@@ -83,9 +83,9 @@ class Metadata:
         snapshot = self.head
         while snapshot is not None:
             yield snapshot
-            if snapshot.parent is None:
-                return
-            snapshot = self.snapshots.get(snapshot.parent) or self._published_before(snapshot)
+            # PyIceberg lets those that followed a dropped one have no parent at all.
+            parent = None if snapshot.parent is None else self.snapshots.get(snapshot.parent)
+            snapshot = parent or self._published_before(snapshot)
 
     def _published_before(self, snapshot: Snapshot) -> Snapshot | None:
         """The newest one that was published before a snapshot; what is only staged names no sidecar."""

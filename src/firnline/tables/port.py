@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from firnline.model.stored_file import StoredFile
@@ -24,6 +25,7 @@ class Exchange:
         named: The data files that these named, to be named anew.
         back: Data files that were taken out and are named again.
         instead_of_head: The snapshot whose manifest list stands for the head's, which cannot be read; zero if none can.
+        undone: Snapshots of the main line that are dropped with it, since they are not true any more.
         properties: What the table's properties say from then on.
     """
 
@@ -33,7 +35,16 @@ class Exchange:
     named: tuple[StoredFile, ...] = ()
     back: tuple[StoredFile, ...] = ()
     instead_of_head: int | None = None
+    undone: tuple[int, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A manifest as a manifest list names it."""
+
+    path: str
+    bytes: int
 
 
 class Tables(Protocol):
@@ -73,8 +84,14 @@ class Tables(Protocol):
     def held(self, table: Metadata) -> tuple[StoredFile, ...]:
         """All data files that the head names."""
 
-    def drop(self, table: Metadata, staged: Sequence[int]) -> None:
-        """Drop staged snapshots from exactly the version that was looked at, or fail."""
+    def drop(self, table: Metadata, snapshots: Sequence[int], properties: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Drop snapshots but the head from exactly the version that was looked at, and set properties, or fail."""
+
+    def manifests(self, manifest_list: str) -> tuple[Manifest, ...]:
+        """The manifests that a manifest list names."""
+
+    def listed(self, table: Metadata, manifest: Manifest) -> tuple[StoredFile, ...]:
+        """The data files that a manifest of a table names."""
 
     def write(self, path: str, content: bytes) -> None:
         """Write a small file."""
@@ -82,11 +99,14 @@ class Tables(Protocol):
     def write_once(self, path: str, content: bytes) -> bytes:
         """Write a small file, whole or not at all, unless it is there; the content that stands."""
 
-    def remove(self, path: str) -> None:
-        """Remove a small file, if it is there."""
+    def remove(self, path: str) -> int:
+        """Remove a file, if it is there; how many bytes went."""
 
     def read(self, path: str) -> bytes:
         """Read a small file."""
+
+    def paths(self, folder: str) -> list[str]:
+        """The paths of the small files below a folder; none if it is not there."""
 
     def read_all(self, folder: str) -> dict[str, bytes]:
         """The small files below a folder, by path; none if it is not there."""

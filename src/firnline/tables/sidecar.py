@@ -54,6 +54,8 @@ class Sidecar:
     """Of a merge: the attempts whose layers it stands for, the newest first."""
     out: tuple[str, ...] = ()
     """Of a merge: the data files that are not named any more."""
+    left: tuple[str, ...] = ()
+    """The manifest lists of the staging that it took over: nobody names them any more."""
     parts: int | None = None
     """How many parts its rows were placed into; None if that is not known."""
 
@@ -79,6 +81,7 @@ class Sidecar:
             "determinants": dict(self.determinants),
             "files": None if self.files is None else [asdict(file) for file in self.files],
             **({"merged": self.merged, "out": self.out} if self.merged else {}),
+            "left": self.left,
             "parts": self.parts,
         }
         return json.dumps(document).encode()
@@ -105,6 +108,7 @@ class Sidecar:
             _files(data.get("files")),
             tuple(data.get("merged", ())),
             tuple(data.get("out", ())),
+            tuple(data.get("left", ())),
             data.get("parts"),
         )
 
@@ -126,6 +130,8 @@ class Repair:
     seconds: float
     gap: str = ""
     """The gap that it opened, if it took rows out and put none in their place."""
+    left: tuple[str, ...] = ()
+    """The manifest lists of the staging that it took over: nobody names them any more."""
     parts: int | None = None
     """Of a rescale: how many parts there are from then on."""
 
@@ -147,6 +153,7 @@ class Repair:
             data["rows_recomputed"],
             data["seconds"],
             data.get("gap", ""),
+            tuple(data.get("left", ())),
             data.get("parts"),
         )
 

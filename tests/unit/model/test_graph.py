@@ -6,6 +6,7 @@ import pytest
 
 import firnline as fl
 from firnline.errors import GraphError
+from firnline.model.durability import Keeping
 from firnline.model.graph import Graph, check
 
 FINGERPRINTS: dict[str, str] = {}
@@ -177,3 +178,87 @@ def test_readers_are_direct_and_descendants_are_all() -> None:
     assert graph.descendants("first") == ("second", "third")
     assert (graph.has_loss_handler, graph.collection("first").on_loss) == (True, "gap")
     assert Graph.of_json(graph.as_json()) == graph
+
+
+def test_replicas_and_durability_are_settled_when_a_pipeline_is_loaded() -> None:
+    web = fl.Pipeline("web", schedule=1, start=0, replicas=["file:///mnt/b/", "s3://bucket/x"], durability=2, recovery_time="10m")
+
+    @web.source(keys=["a"], durability=3)
+    def first(epoch: Any) -> Any: ...
+
+    @web.stage(keys=["a"])
+    def second(first: Any) -> Any: ...
+
+    @web.stage(keys=["a"], level="memory")
+    def third(second: Any) -> Any: ...
+
+    @web.sql("SELECT * FROM third", keys=["a"], level="disk", durability=1)
+    def fourth(third: Any) -> Any: ...
+
+    graph = check(web, {})
+    assert (graph.replicas, graph.recovery_time) == (("file:///mnt/b", "s3://bucket/x"), 600.0)
+    kept = [(each.level, each.durability) for each in graph.collections]
+    assert kept == [("remote", 3), ("remote", 2), ("memory", 1), ("disk", 1)]
+    assert Graph.of_json(graph.as_json()) == graph
+
+
+def test_the_projects_replicas_are_those_of_pipelines_that_name_none() -> None:
+    def graph(**options: Any) -> Graph:
+        web = fl.Pipeline("web", schedule=1, start=0, **options)
+        web.source(keys=["a"])(visits)
+        return check(web, {}, keeping=Keeping("file:///lake", ("file:///mnt/b",)))
+
+    assert (graph().replicas, graph().collections[0].durability) == (("file:///mnt/b",), 2)
+    assert (graph(replicas=[]).replicas, graph(replicas=[]).collections[0].level) == ((), "disk")
+
+
+def visits(epoch: Any) -> Any: ...
+
+
+def _bad(pipeline: fl.Pipeline, kind: str = "stage", **options: Any) -> list[str]:
+    pipeline.source(keys=["a"], **(options if kind == "source" else {}))(visits)
+
+    def second(visits: Any) -> Any: ...
+
+    pipeline.stage(keys=["a"], **(options if kind == "stage" else {}))(second)
+    with pytest.raises(GraphError) as caught:
+        check(pipeline, {}, keeping=Keeping("file:///lake"))
+    assert all(str(problem.where).startswith(__file__) for problem in caught.value.problems)
+    assert {problem.code for problem in caught.value.problems} == {"BAD_OPTION"}
+    return [problem.what for problem in caught.value.problems]
+
+
+def _web(**options: Any) -> fl.Pipeline:
+    return fl.Pipeline("web", schedule=1, start=0, **options)
+
+
+B = ["file:///mnt/b"]
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "of_collection", "words"),
+    [
+        ({"replicas": "file:///mnt/b"}, "stage", {}, "no list"),
+        ({"replicas": ["mnt/b"]}, "stage", {}, "no URL"),
+        ({"replicas": ["file://mnt/b"]}, "stage", {}, "no absolute path"),
+        ({"replicas": [7]}, "stage", {}, "no URL"),
+        ({"replicas": ["file:///mnt/b", "file:///mnt/b/"]}, "stage", {}, "twice"),
+        ({"replicas": ["file:///lake/b"]}, "stage", {}, "in one another"),
+        ({"replicas": B, "durability": 3}, "stage", {}, "there are 2 places"),
+        ({"durability": 2}, "stage", {}, "there is 1 place"),
+        ({"replicas": B, "durability": True}, "stage", {}, "not a number"),
+        ({"replicas": B, "recovery_time": "soon"}, "stage", {}, "recovery_time"),
+        ({"replicas": B}, "stage", {"durability": 0}, "not a number"),
+        ({"replicas": B}, "stage", {"level": "tape"}, "level='tape'"),
+        ({"replicas": B}, "source", {"level": "memory"}, "the source"),
+        ({"replicas": B}, "stage", {"level": "memory", "nondeterministic": True}, "cannot be computed again"),
+        ({"replicas": B}, "stage", {"level": "disk", "durability": 2}, "one place"),
+        ({}, "stage", {"level": "remote"}, "there is no replica"),
+    ],
+)
+def test_what_cannot_be_kept_so_is_told_when_a_pipeline_is_loaded(
+    options: dict[str, Any], kind: str, of_collection: dict[str, Any], words: str
+) -> None:
+    found = _bad(_web(**options), kind, **of_collection)
+    assert len(found) == 1
+    assert words in found[0]

@@ -6,10 +6,13 @@ from firnline.errors import FirnlineError, Location
 from firnline.model.declaration import Collection
 from firnline.model.description import Description
 from firnline.model.epoch import Epoch, Schedule
+from firnline.model.graph import Graph
+from firnline.model.retention import Retention
 from firnline.plan.advance import advance, check_inputs, check_target
 
 STAGE = Collection("stage", "stage", ("k",), ("k",), 1, "full", ("a", "b"), "", Location("web.py", 1))
 SCHEDULE = Schedule.parse(10, 0, None)
+GRAPH = Graph("web", SCHEDULE, (STAGE,), {}, 60, Retention.parse("2 epochs"))
 
 
 def test_a_new_collection_lacks_everything_from_the_start() -> None:
@@ -35,9 +38,11 @@ def test_an_interval_off_the_schedule_is_refused(target: Epoch) -> None:
 @pytest.mark.parametrize("late", [None, Description(0, 0, 10)])
 def test_a_late_input_is_named(late: Description | None) -> None:
     with pytest.raises(FirnlineError, match=r"INPUT_NOT_READY.*'stage' needs 10 of b"):
-        check_inputs(STAGE, SCHEDULE, {"a": Description(0, 0, 50), "b": late}, Epoch(10, 20))
+        check_inputs(GRAPH, STAGE, {"a": Description(0, 0, 50), "b": late}, Epoch(10, 20))
 
 
 def test_an_input_that_was_consolidated_past_the_epoch_is_refused() -> None:
-    with pytest.raises(FirnlineError, match="EPOCH_COMPACTED"):
-        check_inputs(STAGE, SCHEDULE, {"a": Description(0, 30, 50), "b": Description(0, 0, 50)}, Epoch(10, 20))
+    with pytest.raises(
+        FirnlineError, match=r"EPOCH_COMPACTED: web\.a keeps single epochs only since 30, as keep='2 epochs' says"
+    ):
+        check_inputs(GRAPH, STAGE, {"a": Description(0, 30, 50), "b": Description(0, 0, 50)}, Epoch(10, 20))

@@ -1,0 +1,68 @@
+"""Holds: reasons why the safe point may not advance, each with the point that it keeps and who lets go of it.
+
+A hold at p keeps the state at p and every single epoch from p on. Readers, branches and backfills are asked for, and are kept in
+the control table; the others follow from facts that stand elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+Kind = Literal["reader", "branch", "backfill", "gap", "check", "replication", "retention", "frontier"]
+WORDS: Mapping[Kind, str] = {
+    "check": "the failed check of",
+    "gap": "the gap in",
+    "reader": "the reader",
+    "branch": "the branch",
+    "backfill": "the backfill",
+    "replication": "replication of",
+    "retention": "retention,",
+    "frontier": "the frontier",
+}
+"""How each is called. Of several at one point, those that come first say more."""
+
+
+def minute(moment: str) -> str:
+    """A moment as people read it.
+
+    >>> minute("2026-01-08T06:30:12+00:00")
+    '2026-01-08 06:30'
+    """
+    return moment[:16].replace("T", " ")
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Nothing at or after the point ``at`` is let go of."""
+
+    kind: Kind
+    name: str
+    at: int
+    owner: str = ""
+    """Whom to ask; nobody where it is there by itself."""
+    since: str | None = None
+    """Since when, in UTC, as ISO 8601 has it; None where it is there by itself."""
+    until: str | None = None
+    """When its lease ends; None if it has none."""
+    release: str = ""
+    """How one gets rid of it: a command, or what to do."""
+
+    def is_expired(self, now: datetime) -> bool:
+        """Whether its lease has ended.
+
+        >>> leased = Hold("reader", "bi", 0, "ana", until="2026-01-08T00:00:00+00:00")
+        >>> [leased.is_expired(datetime.fromisoformat(f"2026-01-0{day}T00:00:00+00:00")) for day in (7, 8)]
+        [False, True]
+        """
+        return self.until is not None and datetime.fromisoformat(self.until) <= now
+
+    def __str__(self) -> str:
+        quoted = self.name if self.kind in ("retention", "frontier") else repr(self.name)
+        return f"{WORDS[self.kind]} {quoted}".strip()
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return asdict(self)

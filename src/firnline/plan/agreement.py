@@ -1,0 +1,41 @@
+"""What readers and publishers of a pipeline have agreed on: the whole content of its control table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from firnline.model.gap import Gaps
+from firnline.model.hold import Hold
+from firnline.plan.frontier import Frontier
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """The frontier, the gap ledger, the holds that were asked for, and the point up to which epochs are let go of."""
+
+    frontier: Frontier | None = None
+    gaps: Gaps = field(default_factory=Gaps)
+    holds: tuple[Hold, ...] = ()
+    since: int | None = None
+    """No log is consolidated beyond it, and no hold is placed below it; it never moves back."""
+
+    def kept_since(self, floor: int) -> int:
+        """From where on single epochs are kept; ``floor`` is up to where logs are consolidated for sure."""
+        return floor if self.since is None else max(floor, self.since)
+
+    def held(self, name: str) -> Hold | None:
+        """The hold of a name."""
+        return next((hold for hold in self.holds if hold.name == name), None)
+
+    def with_hold(self, hold: Hold) -> Agreement:
+        """With a hold, in place of the one of its name."""
+        return replace(self, holds=_in_order((*self.without_hold(hold.name).holds, hold)))
+
+    def without_hold(self, name: str) -> Agreement:
+        """Without the hold of a name."""
+        return replace(self, holds=tuple(hold for hold in self.holds if hold.name != name))
+
+
+def _in_order(holds: Iterable[Hold]) -> tuple[Hold, ...]:
+    return tuple(sorted(holds, key=lambda hold: hold.name))

@@ -1,0 +1,42 @@
+"""What is known about single epochs that the logs do not keep by themselves any more: notes beside them, entries of the ledger.
+
+Determinants are kept: with them alone could a source be read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from firnline.ledger.entry import Publication
+from firnline.runtime.index import line_of, record
+from firnline.runtime.project import Project
+from firnline.tables import check_results, failures
+from firnline.tables.pruning import prunable
+
+_FOLDERS = (failures.FOLDER, f"{check_results.FOLDER}/results", f"{check_results.FOLDER}/failed")
+
+
+def notes_to_forget(project: Project, pipeline: str, sinces: Mapping[str, int]) -> list[str]:
+    """The small files about failures and checks of epochs below the since of their collection."""
+    folder = f"{project.catalog.warehouse}/{pipeline}"
+    return [path for each in _FOLDERS for path in prunable(project.catalog, f"{folder}/{each}", sinces)]
+
+
+def entries_to_forget(project: Project, pipeline: str, collection: str) -> list[Publication]:
+    """What the ledger has of a log that the log does not hold any more, because merges stand for it."""
+    held = {(entry.lower, entry.attempt) for entry in project.log(pipeline, collection).entries()}
+    known = project.ledger.publications(pipeline, collection)
+    return [each for each in known if (each.lower, each.attempt) not in held]
+
+
+def forget_entries(project: Project, pipeline: str, collection: str) -> int:
+    """Let the ledger say what the log says, and nothing of what merges stand for; how many entries went."""
+    stale = entries_to_forget(project, pipeline, collection)
+    log = project.log(pipeline, collection)
+    instead = [
+        entry
+        for entry in log.entries()
+        if any(entry.lower <= each.lower and each.upper <= entry.description.upper for each in stale)
+    ]
+    record(project, [line_of(log, entry) for entry in instead])
+    return len(stale)

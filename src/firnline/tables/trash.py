@@ -1,0 +1,179 @@
+"""Trash: what was dropped from a log, written down before it is dropped, until its bytes are gone.
+
+A record names snapshots by their manifest lists and sidecars, through which everything that they named is found. A file of the
+trash is removed only if no snapshot that any table still has names it, after the grace time; first data files, then the manifests
+that name them, then the lists: whoever dies in between leaves a record from which the rest is found. Nothing is found by listing
+a folder of files, and nothing is judged by its age alone. A snapshot that is written down and still there was not dropped.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from firnline.errors import FirnlineError
+from firnline.model.stored_file import StoredFile
+from firnline.tables.metadata import SIDECAR, Metadata, Snapshot
+from firnline.tables.port import Manifest, Tables
+from firnline.world import world
+
+FOLDER = "firnline/trash"
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A dropped snapshot: where all that it named is found."""
+
+    snapshot: int
+    manifest_list: str
+    sidecar: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Snapshots that somebody drops in one commit."""
+
+    path: str
+    at: datetime
+    why: str
+    dropped: tuple[Dropped, ...]
+
+    def as_json(self) -> bytes:
+        """The file's content."""
+        document = {"version": _VERSION, "at": self.at.isoformat(), "why": self.why, "dropped": [*map(asdict, self.dropped)]}
+        return json.dumps(document).encode()
+
+    @classmethod
+    def of_json(cls, path: str, content: bytes) -> Record:
+        """Read ``as_json`` back."""
+        data: dict[str, Any] = json.loads(content)
+        return cls(path, datetime.fromisoformat(data["at"]), data["why"], tuple(Dropped(**each) for each in data["dropped"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A file of the trash."""
+
+    path: str
+    bytes: int
+    """As far as whoever named it told."""
+
+
+@dataclass
+class Trash:
+    """The trash of one table."""
+
+    tables: Tables
+    _read: dict[str, tuple[StoredFile, ...]] = field(default_factory=dict)
+    """What manifests name; they never change."""
+
+    def put(self, table: Metadata, snapshots: Iterable[int], why: str) -> None:
+        """Write down which snapshots are about to be dropped."""
+        path = f"{table.location}/{FOLDER}/{world().new_id()}.json"
+        dropped = tuple(_dropped(table.snapshots[each]) for each in snapshots)
+        self.tables.write(path, Record(path, world().now(), why, dropped).as_json())
+        world().reach("trash.written")
+
+    def records(self, table: Metadata) -> list[Record]:
+        """What is in the trash, the oldest first."""
+        found = []
+        for path in self.tables.paths(f"{table.location}/{FOLDER}"):
+            try:
+                found.append(Record.of_json(path, self.tables.read(path)))
+            except FileNotFoundError:
+                continue  # somebody else emptied it
+        return sorted(found, key=lambda record: (record.at, record.path))
+
+    def named(self, table: Metadata) -> set[str]:
+        """Every file that a snapshot of a table names; refused if one of them cannot be read."""
+        found = {file_key(table.version)}
+        for snapshot in table.snapshots.values():
+            try:
+                manifests = self.tables.manifests(snapshot.manifest_list)
+                files = [file for manifest in manifests for file in self._files(table, manifest)]
+            except (OSError, ValueError, EOFError) as error:
+                what = f"{table.pipeline}.{table.name}: what snapshot {snapshot.id} names: {type(error).__name__}: {error}"
+                raise FirnlineError("LOG_UNREADABLE", what) from error
+            own = (snapshot.manifest_list, snapshot.summary.get(SIDECAR, ""))
+            below = (*(each.path for each in manifests), *(each.path for each in files))
+            found.update(map(file_key, (*own, *below)))
+        return found
+
+    def contents(self, table: Metadata, record: Record, named: set[str]) -> list[Piece]:
+        """The files of a record that nobody names, in the order in which they may be removed; ``named`` is all that anybody does."""
+        layers: tuple[dict[str, Piece], ...] = ({}, {}, {})
+        for dropped in record.dropped:
+            lists = [dropped.manifest_list, *self._left(dropped)]
+            for path in lists:
+                for manifest in self._manifests(path):
+                    if file_key(manifest.path) in named:
+                        continue
+                    for file in self._listed(table, manifest):
+                        layers[0][file.path] = Piece(file.path, file.bytes)
+                    layers[1][manifest.path] = Piece(manifest.path, manifest.bytes)
+                layers[2][path] = Piece(path, 0)
+            if dropped.sidecar:
+                layers[2][dropped.sidecar] = Piece(dropped.sidecar, 0)
+        return [piece for layer in layers for piece in layer.values() if file_key(piece.path) not in named]
+
+    def is_due(self, record: Record, grace: timedelta) -> bool:
+        """Whether a record is old enough."""
+        return world().now() - record.at >= grace
+
+    def is_waiting(self, table: Metadata, record: Record) -> bool:
+        """Whether a record says what was not done, or not yet: some of its snapshots are still there."""
+        return any(each.snapshot in table.snapshots for each in record.dropped)
+
+    def remove(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
+        """Remove files, each as it is asked for, with the bytes that went."""
+        for piece in pieces:
+            size = self.tables.remove(piece.path)
+            world().reach("trash.removed")
+            yield Piece(piece.path, size)
+
+    def close(self, table: Metadata, record: Record) -> None:
+        """Forget a record whose files are gone."""
+        if not self.is_waiting(table, record):
+            self.tables.remove(record.path)
+            world().reach("trash.closed")
+
+    def _left(self, dropped: Dropped) -> tuple[str, ...]:
+        """The manifest lists of staging that a publish took over."""
+        try:
+            content = self.tables.read(dropped.sidecar) if dropped.sidecar else b"{}"
+            return tuple(json.loads(content).get("left", ()))
+        except (FileNotFoundError, ValueError):
+            return ()
+
+    def _manifests(self, manifest_list: str) -> tuple[Manifest, ...]:
+        """Those of a list in the trash; of one that is gone or damaged none are known."""
+        try:
+            return self.tables.manifests(manifest_list)
+        except (FileNotFoundError, ValueError, EOFError):
+            return ()
+
+    def _listed(self, table: Metadata, manifest: Manifest) -> tuple[StoredFile, ...]:
+        """The data files of a manifest in the trash; those of one that is gone are gone."""
+        try:
+            return self._files(table, manifest)
+        except (FileNotFoundError, ValueError, EOFError):
+            return ()
+
+    def _files(self, table: Metadata, manifest: Manifest) -> tuple[StoredFile, ...]:
+        if manifest.path not in self._read:
+            self._read[manifest.path] = self.tables.listed(table, manifest)
+        return self._read[manifest.path]
+
+
+def file_key(path: str) -> str:
+    """A path however it is written: engines disagree about how many slashes follow a scheme, and about its name."""
+    return re.sub(r"^[a-z0-9+]+:/*", "/", path)
+
+
+def _dropped(snapshot: Snapshot) -> Dropped:
+    return Dropped(snapshot.id, snapshot.manifest_list, snapshot.summary.get(SIDECAR, ""))

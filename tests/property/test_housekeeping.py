@@ -1,0 +1,119 @@
+"""Whatever order epochs, merges, undoing, expiry, trash, readers and deaths come in: every point from since on reads as it was
+published, and whatever any snapshot names is there."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from firnline.failpoints import POINTS
+from firnline.tables.catalog import Catalog
+from firnline.tables.log import head_of
+from firnline.tables.port import Tables
+from firnline.tables.undoing import undo
+from firnline.world import replaced
+from tests.contract.housekeeping import House, Mortal, tolerant
+from tests.simulation.memory import MemoryTables
+
+_OURS = ("publish.", "merge.", "expire.", "trash.", "undo.", "repair.")
+DEATHS = sorted(point for point in POINTS if point.startswith(_OURS))
+HOURS = st.sampled_from([0, 0, 0, 1, 30])
+_MOST = 12
+
+
+class Housekeeping(RuleBasedStateMachine):
+    """One log; whoever works on it may die at any point, and somebody else goes on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack = ExitStack()
+        self.world = Mortal()
+        self.stack.enter_context(replaced(self.world))
+        self.house = House(self.tables())
+        self.held: set[int] = set()
+
+    def tables(self) -> Tables:
+        return MemoryTables()
+
+    def teardown(self) -> None:
+        self.stack.close()
+
+    @initialize()
+    def begin(self) -> None:
+        self.house.publish()
+
+    @rule()
+    @precondition(lambda self: head_of(self.house.table).description.upper < _MOST)
+    def publish(self) -> None:
+        house, upper = self.house, head_of(self.house.table).description.upper
+        tolerant(house.publish)
+        if head_of(house.table).description.upper > upper:
+            house.note(upper, house.of(upper))
+
+    @rule(first=st.integers(0, 3), more=st.integers(1, 4))
+    def merge(self, first: int, more: int) -> None:
+        tolerant(self.house.merge, first, first + more)
+
+    @rule()
+    def undo(self) -> None:
+        tolerant(undo, self.house.tables, self.house.log)
+
+    @rule(hours=HOURS)
+    def expire(self, hours: int) -> None:
+        tolerant(self.house.log.expire, timedelta(hours=hours), self.held)
+        assert self.held <= self.house.table.snapshots.keys(), "what is held is not dropped"
+
+    @rule(hours=HOURS)
+    def empty(self, hours: int) -> None:
+        tolerant(self.house.empty, timedelta(hours=hours))
+
+    @rule(lower=st.integers(0, _MOST))
+    def stage(self, lower: int) -> None:
+        """Somebody stages an epoch, of the past or to come, and is never heard of again."""
+        tolerant(self.house.stage, self.house.name(), lower, {("nobody's", lower): 1})
+
+    @rule(at=st.integers(0, 20))
+    def hold(self, at: int) -> None:
+        """Somebody reads one snapshot for long."""
+        found = sorted(self.house.table.snapshots)
+        self.held = {found[at % len(found)]} if at < 15 else set()
+
+    @rule(hours=st.integers(1, 40))
+    def wait(self, hours: int) -> None:
+        self.world.ahead += timedelta(hours=hours)
+
+    @rule(point=st.sampled_from(DEATHS))
+    def die(self, point: str) -> None:
+        """The next one to come there dies."""
+        self.world.kill_at = point
+
+    @invariant()
+    def all_is_well(self) -> None:
+        armed, self.world.kill_at = self.world.kill_at, ""
+        self.held &= self.house.table.snapshots.keys()  # what undoing or a publish dropped was not theirs to read
+        self.house.check()
+        self.world.kill_at = armed
+
+
+class HousekeepingOnIceberg(Housekeeping):
+    """The same on real tables."""
+
+    def tables(self) -> Tables:
+        folder = self.stack.enter_context(tempfile.TemporaryDirectory())
+        Path(folder, "warehouse").mkdir()
+        return Catalog(f"sqlite:///{folder}/catalog.db", f"file://{folder}/warehouse")
+
+
+_CHECKS = [HealthCheck.too_slow, HealthCheck.filter_too_much]
+TestHousekeeping = Housekeeping.TestCase
+TestHousekeeping.settings = settings(max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=_CHECKS)
+TestHousekeepingOnIceberg = HousekeepingOnIceberg.TestCase
+TestHousekeepingOnIceberg.settings = settings(
+    max_examples=4, stateful_step_count=20, deadline=None, suppress_health_check=_CHECKS
+)
