@@ -12,6 +12,7 @@ from firnline.model.description import Description, Verdict
 from firnline.model.digest import Digest
 from firnline.plan.verification import expected_digests, problems_of
 from firnline.tables.catalog import Catalog
+from firnline.tables.expiry import abandoned
 from firnline.tables.inventory import inventory
 from firnline.tables.layers import RESCALE, newest_exchange
 from firnline.tables.log import ATTEMPT, PARTS, Entry, Log, cut_into, entries_of
@@ -221,10 +222,9 @@ def test_a_rescale_that_dies_anywhere_is_there_or_not(log: Log, point: str) -> N
 
 def test_staging_of_a_rescale_is_swept_once_it_cannot_be_used_any_more(log: Log) -> None:
     died = Rescaling(log, "died", 8)
-    assert log.sweep() == 0
+    assert abandoned(loaded(log)) == []
     assert rescale(log, "r", 4) is Verdict.FREE
-    assert log.sweep() == 3
-    assert not set(died.staged.values()) & loaded(log).snapshots.keys()
+    assert set(abandoned(loaded(log))) == set(died.staged.values())
 
 
 @pytest.fixture

@@ -76,7 +76,8 @@ def test_unarmed_points_cost_nothing(monkeypatch):
 
 def test_every_point_that_is_reached_is_in_the_table_and_the_other_way_round():
     sources = (Path(__file__).parents[2] / "src" / "firnline").rglob("*.py")
-    reached = {point for path in sources for point in re.findall(r'\.reach\("([^"]+)"\)', path.read_text())}
+    written = {point for path in sources for point in re.findall(r'\.reach\(f?"([^"]+)"\)', path.read_text())}
+    reached = {point.replace("{kind}", kind) for point in written for kind in ("repair", "merge")}
     assert reached == set(POINTS)
 
 

@@ -1,12 +1,17 @@
 """DataFrames of the log: the state of a collection before a point, and the way between DataFrames and Connect plans.
 
 state(upto) = the rows whose weights, summed over all deltas with _epoch < upto, are positive.
+
+Where only the newest layers remove rows, all older rows are those of the state but for the keys that the newest remove: few of
+them are brought together, and the many are only looked through.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import reduce
+from operator import and_
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -19,8 +24,8 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from firnline.engine.session import CATALOG
-from firnline.incremental.relation import column, consolidated, kept, project
-from firnline.model.names import DIFF, EPOCH, PART, floating, quoted
+from firnline.incremental.relation import column, consolidated, in_one, kept, project
+from firnline.model.names import DIFF, EPOCH, floating, quoted
 
 
 class _Given(LogicalPlan):
@@ -101,16 +106,35 @@ def deltas(session: SparkSession, table: str, snapshot: int, upto: int) -> DataF
     return session.read.option("versionAsOf", snapshot).table(table).where(F.col(EPOCH) < upto)
 
 
-def weighted_state(
-    session: SparkSession, table: str, snapshot: int, upto: int, columns: Sequence[str], parts: Sequence[int] | None = None
-) -> DataFrame:
-    """The consolidated rows with their weights, of some parts or all."""
-    found = deltas(session, table, snapshot, upto)
-    found = found if parts is None else found.where(F.col(PART).isin(*parts))
-    rows = found.select(*(F.col(quoted(name)) for name in (*columns, DIFF)))
-    return frame_of(session, consolidated(relation_of(rows), columns))
-
-
 def state(session: SparkSession, table: str, snapshot: int, upto: int, columns: Sequence[str]) -> DataFrame:
     """The rows themselves; keys are unique in every log, so that each weight is one."""
-    return weighted_state(session, table, snapshot, upto, columns).drop(DIFF)
+    rows = deltas(session, table, snapshot, upto).select(*(F.col(quoted(name)) for name in (*columns, DIFF)))
+    return frame_of(session, consolidated(relation_of(rows), columns)).drop(DIFF)
+
+
+def settled_state(
+    session: SparkSession,
+    table: str,
+    snapshot: int,
+    settled: int,
+    upto: int,
+    columns: Sequence[str],
+    keys: Sequence[str],
+    *,
+    is_few: bool,
+) -> DataFrame:
+    """The same rows, where nothing is removed before the point ``settled``, and little after it; keys identify rows.
+
+    With ``is_few`` what comes after it is so little that one task handles it quicker than several.
+    """
+    names = [F.col(quoted(name)) for name in columns]
+    before = deltas(session, table, snapshot, settled).select(*names)
+    if settled >= upto:
+        return before
+    after = deltas(session, table, snapshot, upto).where(F.col(EPOCH) >= settled).select(*names, DIFF)
+    changes = frame_of(session, consolidated(in_one(relation_of(after)) if is_few else relation_of(after), columns))
+    on = [F.col(quoted(key)).alias(f"_firnline_{at}") for at, key in enumerate(keys)]
+    removed = F.broadcast(changes.where(F.col(DIFF) < 0).select(*on))
+    matching = [F.col(quoted(key)).eqNullSafe(F.col(f"_firnline_{at}")) for at, key in enumerate(keys)]
+    left = before.join(removed, reduce(and_, matching), "left_anti")
+    return left.unionAll(changes.where(F.col(DIFF) > 0).select(*names))

@@ -26,9 +26,21 @@ class Advance:
     missing: tuple[Epoch, ...]
 
 
-def advance(collection: Collection, schedule: Schedule, head: Description | None, target: Epoch) -> Advance:
-    """Plan to advance a collection through the target; ``head`` is None before its first publish."""
+def advance(
+    collection: Collection, schedule: Schedule, head: Description | None, target: Epoch, merged: int | None = None
+) -> Advance:
+    """Plan to advance a collection through the target.
+
+    Args:
+        collection: The collection.
+        schedule: Its pipeline's.
+        head: Where its log ends; None before its first publish.
+        target: The last epoch.
+        merged: Up to where its inputs keep no single epochs, if it has none yet: it begins with all of these as one.
+    """
     start = schedule.start if head is None else head.upper
+    if merged is not None and start < merged <= target.upper:
+        start = schedule.epoch_at(merged - 1).lower
     generation = 0 if head is None else head.generation
     return Advance(collection.name, generation, tuple(schedule.epochs(start, target.upper)))
 

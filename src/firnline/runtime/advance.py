@@ -112,7 +112,8 @@ def advance_by(compute: Compute, project: Project, graph: Graph, name: str, targ
     collection = graph.collection(name)
     check_target(graph.schedule, target)
     head = project.log(graph.name, name).head()
-    plan = plan_advance(collection, graph.schedule, head.description if head else None, target)
+    merged = _merged(project, graph, collection) if head is None or head.snapshot is None else None
+    plan = plan_advance(collection, graph.schedule, head.description if head else None, target, merged)
     world().reach("advance.planned")
     if not plan.missing:
         yield Outcome(name, target, "kept")
@@ -128,6 +129,12 @@ def advance_by(compute: Compute, project: Project, graph: Graph, name: str, targ
         if outcome.how == "computed":
             hand_over(project, graph.name, name, epoch, attempt)
         yield replace(outcome, seconds=time.monotonic() - began)
+
+
+def _merged(project: Project, graph: Graph, collection: Collection) -> int | None:
+    """Up to where the inputs of a collection keep no single epochs."""
+    heads = [project.log(graph.name, name).head() for name in collection.inputs]
+    return max((head.description.since for head in heads if head is not None), default=None)
 
 
 def complete(project: Project, graph: Graph, epoch: Epoch) -> Frontier:

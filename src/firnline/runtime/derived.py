@@ -19,7 +19,7 @@ from pyspark.sql.connect.proto import Relation
 from pyspark.sql.types import StructType
 
 from firnline.engine import staging
-from firnline.engine.frames import relation_of, weighted_state
+from firnline.engine.frames import relation_of
 from firnline.engine.leaves import PARTIAL, Leaf, LogLeaves, WithPartial
 from firnline.engine.part_by_part import part_by_part
 from firnline.engine.sharing import shared
@@ -35,16 +35,12 @@ from firnline.incremental.full import difference
 from firnline.incremental.placing import Stored, same_parts
 from firnline.incremental.relation import (
     alias,
-    call,
     column,
     consolidated,
-    filtered,
     integer,
-    named,
     named_as,
     negated,
     project,
-    small_integer,
     union,
 )
 from firnline.incremental.rules import RULES
@@ -52,7 +48,7 @@ from firnline.incremental.rules.accumulate import summed
 from firnline.incremental.uniqueness import is_unique
 from firnline.model.description import Verdict
 from firnline.model.fingerprint import Fingerprint
-from firnline.model.names import DIFF, EPOCH, PART, floating, is_reserved
+from firnline.model.names import DIFF, floating, is_reserved
 from firnline.runtime.attempt import Staged
 from firnline.runtime.evaluation import in_order
 from firnline.runtime.recursion import Iterations, Recursion
@@ -363,16 +359,8 @@ class Derived:
                 relation = consolidated(named_as(change, [*made, DIFF], [*names, DIFF]), names)
             else:
                 whole = named_as(recursion.whole(), [*made, DIFF], [*names, DIFF])
-                relation = consolidated(union(whole, negated(self._stored(destination), names)), names)
+                relation = consolidated(union(whole, negated(destination.before(self.run.epoch, self.parts), names)), names)
             return destination.stage(relation, self.run.epoch, generation, self.run.attempt + suffix)
-
-    def _stored(self, destination: Destination) -> Relation:
-        """The weighted rows of a log before the epoch."""
-        rows = named(destination.table, {} if (snapshot := destination.head.snapshot) is None else {"versionAsOf": str(snapshot)})
-        before = filtered(rows, call("<", column(EPOCH), integer(self.run.epoch.lower)))
-        if self.parts is not None:
-            before = filtered(before, call("in", column(PART), *map(small_integer, self.parts)))
-        return project(before, map(column, (*destination.names, DIFF)))
 
     def _logs(self, leaves: Mapping[str, Leaf]) -> LogLeaves:
         return LogLeaves(self.run.declared.graph, self.run.epoch, leaves)
@@ -382,11 +370,9 @@ class Derived:
 
     def _difference(self, rows: Relation, destination: Destination, names: list[str]) -> Relation:
         """What leads from the log to these rows."""
-        head = destination.head
-        if head.snapshot is None:
+        if destination.head.snapshot is None:
             return difference(rows, None, names)
-        before = weighted_state(self.run.session, destination.table, head.snapshot, self.run.epoch.lower, names, self.parts)
-        return difference(rows, relation_of(before), names)
+        return difference(rows, consolidated(destination.before(self.run.epoch, self.parts), names), names)
 
     def _narrowed(self, making: _Making) -> Mapping[str, Leaf]:
         """The logs that a node reads; of those that are cut as its own is, the wanted parts only."""

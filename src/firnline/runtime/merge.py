@@ -169,7 +169,8 @@ class _Merging:
         planned, table = self.planned, self.table
         assert table.current is not None, "a log with layers has a head"
         name = table_name(planned.pipeline, planned.collection)
-        epoch = self.graph.schedule.epoch_at(planned.upper - 1).lower
+        # The schedule may be another one than then.
+        epoch = max(self.graph.schedule.epoch_at(planned.upper - 1).lower, self.entries[0].lower)
         rows = staging.merged(self.session, name, table.current, planned.lower, planned.upper, epoch)
         columns = staging.columns_of(rows.schema, table.columns)
         few = staging.gathered(rows, columns) if sum(entry.rows for entry in self.entries) <= staging.FEW else None

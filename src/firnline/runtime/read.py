@@ -14,12 +14,16 @@ from firnline.model.names import BOOKKEEPING
 from firnline.plan.safepoint import compacted
 from firnline.runtime.gaps import of_pipeline, sentence
 from firnline.runtime.project import Project
-from firnline.runtime.show import visible_upto
+from firnline.runtime.show import looked_again, visible_upto
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.connect.session import SparkSession
 
+    from firnline.tables.log import Entry
+
+_MOST_BROADCAST = 1_000_000
+"""Removed rows whose keys every task is told; beyond that, all rows are brought together."""
 _logger = logging.getLogger(__name__)
 
 
@@ -44,13 +48,18 @@ def read(
     """
     found = project or Project.load()
     graphs = {pipeline: found.graph(pipeline) for pipeline in {name.partition(".")[0] for name in names}}
-    cut = {pipeline: visible_upto(found, graph, as_of) for pipeline, graph in graphs.items()}
-    frames = []
-    for name in names:
-        pipeline, _, collection = name.partition(".")
-        graphs[pipeline].collection(collection)
-        _warn(found, graphs[pipeline], collection, cut[pipeline])
-        frames.append(_frame(found, session, graphs[pipeline], collection, cut[pipeline]))
+
+    def look() -> list[DataFrame]:
+        cut = {pipeline: visible_upto(found, graph, as_of) for pipeline, graph in graphs.items()}
+        frames = []
+        for name in names:
+            pipeline, _, collection = name.partition(".")
+            graphs[pipeline].collection(collection)
+            _warn(found, graphs[pipeline], collection, cut[pipeline])
+            frames.append(_frame(found, session, graphs[pipeline], collection, cut[pipeline]))
+        return frames
+
+    frames = looked_again(look, as_of)
     return frames[0] if len(frames) == 1 else tuple(frames)
 
 
@@ -62,17 +71,36 @@ def _warn(project: Project, graph: Graph, collection: str, upto: int) -> None:
 
 
 def _frame(project: Project, session: SparkSession | None, graph: Graph, collection: str, upto: int) -> DataFrame:
-    from firnline.engine.frames import exact, state, table_name
+    from firnline.engine.frames import exact, settled_state, state, table_name
+    from firnline.engine.staging import FEW
+    from firnline.tables.log import entries_of, head_of
 
-    head = project.log(graph.name, collection).head()
-    if head is None or head.snapshot is None:
+    loaded = project.log(graph.name, collection).load()
+    head = None if loaded is None else head_of(loaded)
+    if loaded is None or head is None or head.snapshot is None:
         raise FirnlineError("NO_SUCH_COLLECTION", f"{graph.name}.{collection} has no log yet")
     if upto < head.description.since:
         raise compacted(graph, collection, head.description.since)
     opened = session or _shared(project)
     table = table_name(graph.name, collection)
-    columns = [column for column in opened.table(table).columns if column not in BOOKKEEPING]
-    return exact(state(opened, table, head.snapshot, upto, columns))
+    columns = [column for column in loaded.columns if column not in BOOKKEEPING]
+    layers = [entry for entry in entries_of(loaded) if entry.lower < upto]
+    settled, removed = _settled(graph.schedule.start, layers)
+    if settled == graph.schedule.start or removed > _MOST_BROADCAST:
+        return exact(state(opened, table, head.snapshot, upto, columns))
+    keys = graph.collection(collection).keys
+    is_few = sum(layer.rows for layer in layers if layer.lower >= settled) <= FEW
+    return exact(settled_state(opened, table, head.snapshot, min(settled, upto), upto, columns, keys, is_few=is_few))
+
+
+def _settled(start: int, layers: list[Entry]) -> tuple[int, int]:
+    """Up to where nothing is removed, and how many rows are removed after it, by layers given newest first."""
+    settled, removed = start, 0
+    for layer in reversed(layers):
+        removed += (layer.rows - layer.weight) // 2
+        if not removed:
+            settled = layer.description.upper
+    return settled, removed
 
 
 @cache

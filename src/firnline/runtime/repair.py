@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from firnline.errors import FirnlineError
-from firnline.model.declaration import OnLoss
+from firnline.model.declaration import Collection, OnLoss
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
 from firnline.model.gap import Gap
@@ -390,12 +390,30 @@ class _Replaying:
 
     def _replayed(self, epoch: Epoch) -> Staged:
         """The lost rows of an epoch, staged: made as most epochs are, or else as one after a gap opened or closed is."""
+        if self._is_merged(epoch):
+            return self._made(epoch, is_corrected=True)
         try:
             return self._made(epoch, is_corrected=False)
         except FirnlineError as error:
             if error.code != "REPLAY_DIFFERS" or not self._without():
                 raise
         return self._made(epoch, is_corrected=True)
+
+    def _is_merged(self, epoch: Epoch) -> bool:
+        """Whether the lost rows that carry an epoch are those of a merged layer."""
+        layers = [layer for layer in self.log.layers() if layer.is_merge and layer.summary is not None]
+        return any(layer.summary.lower <= epoch.lower < layer.summary.upper for layer in layers if layer.summary)
+
+    def _after(self, epoch: Epoch, made_by: Collection) -> Epoch:
+        """The first epoch from which on all that a merged layer was made of can be read: its own end, or a later one."""
+        graph, name = self.mending.graph, self.log.collection
+        if made_by.kind == "source":
+            label = graph.schedule.label(epoch.upper)
+            what = f"{graph.name}.{name}: its epochs up to {label} are merged, and a source cannot make them again as one"
+            raise FirnlineError("NOT_REPAIRABLE", what)
+        heads = [self.mending.project.log(graph.name, each).head() for each in made_by.inputs]
+        since = max((head.description.since for head in heads if head is not None), default=epoch.upper)
+        return graph.schedule.epoch_at(max(since, epoch.upper) - 1)
 
     def _without(self) -> list[str]:
         """The inputs of which rows were left out at some time."""
@@ -411,13 +429,17 @@ class _Replaying:
         made_by = owner(mending.graph, name)
         assert made_by is not None, "the plan refuses what nobody makes"
         attempt = world().new_id()
-        run = StageRun(mending.project, mending.declared, mending.session(), made_by, epoch, attempt)
-        staged = run.replay(name, self.step.parts(epoch.lower), is_corrected=is_corrected)
+        is_merged = self._is_merged(epoch)
+        after = self._after(epoch, made_by) if is_merged else epoch
+        run = StageRun(mending.project, mending.declared, mending.session(), made_by, after, attempt)
+        parts, merged = self.step.parts(epoch.lower), epoch if is_merged else None
+        staged = run.replay(name, parts, is_corrected=is_corrected, merged=merged)
         self.recomputed += staged.computed
         try:
             self._compare(epoch, staged)
             made = [*(each for _, each in self.waiting), staged]
-            recheck(mending.project, mending.graph, mending.session(), name, epoch, made, self.step.cells)
+            if not is_merged:  # the checks were asked about its epochs one by one
+                recheck(mending.project, mending.graph, mending.session(), name, epoch, made, self.step.cells)
         except BaseException:
             self._table.discard(staged.attempt)
             raise

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from firnline.errors import FirnlineError
 from firnline.model.graph import Graph
@@ -12,6 +12,7 @@ from firnline.model.names import DIFF, EPOCH, QUARANTINE
 from firnline.plan.safepoint import compacted
 from firnline.runtime.project import Project
 
+T = TypeVar("T")
 Rows = tuple[list[str], list[tuple[Any, ...]]]
 
 
@@ -39,15 +40,26 @@ def visible_upto(project: Project, graph: Graph, as_of: str | None = None) -> in
     return upper
 
 
+def looked_again(look: Callable[[], T], as_of: str | None) -> T:
+    """What a reader of the newest epoch sees; if that was merged with a newer one while it looked, what it sees then."""
+    try:
+        return look()
+    except FirnlineError as error:
+        if as_of is not None or error.code != "EPOCH_COMPACTED":
+            raise
+    return look()
+
+
 def rows(project: Project, graph: Graph, collection: str, as_of: str | None = None, limit: int | None = None) -> Rows:
     """The rows of a collection after an epoch (the newest complete one by default), ordered by its keys."""
     from firnline.tables import scan
 
-    upto = visible_upto(project, graph, as_of)
-    table = _table(project, graph, collection, upto)
-    if table is None:
-        return [], []
-    return _listed(scan.state(table, upto), _order(graph, collection), limit)
+    def look() -> Rows:
+        upto = visible_upto(project, graph, as_of)
+        table = _table(project, graph, collection, upto)
+        return ([], []) if table is None else _listed(scan.state(table, upto), _order(graph, collection), limit)
+
+    return looked_again(look, as_of)
 
 
 def changes(project: Project, graph: Graph, collection: str, as_of: str | None = None, limit: int | None = None) -> Rows:

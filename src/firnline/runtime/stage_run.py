@@ -60,13 +60,15 @@ class StageRun:
             finally:
                 given.close()
 
-    def replay(self, name: str, parts: tuple[int, ...], *, is_corrected: bool = False) -> Staged:
+    def replay(self, name: str, parts: tuple[int, ...], *, is_corrected: bool = False, merged: Epoch | None = None) -> Staged:
         """Make parts of a published epoch anew, staged and not published: of the collection, or of what it keeps beside it.
 
-        With ``is_corrected`` from the whole state, as an epoch after a gap opened or closed.
+        With ``is_corrected`` from the whole state, as an epoch after a gap opened or closed. Of a merged layer that ends with
+        the epoch ``merged`` as what the state after this run's epoch has and no other layer holds.
         """
         graph = self.declared.graph
-        destination = Rewriting.at(self.session, self.project.log(graph.name, name), self.epoch, parts)
+        destination = Rewriting.at(self.session, self.project.log(graph.name, name), self.epoch, parts, merged)
+        is_corrected = is_corrected or merged is not None
         given = SourceEpoch.of(self.session, self.project.settings, graph.schedule, self.epoch, self._recorded())
         with told(self.collection, given.label, self.project.settings):
             try:

@@ -23,11 +23,12 @@ from firnline.engine import staging
 from firnline.engine.frames import frame_of, table_name
 from firnline.engine.staging import Column
 from firnline.errors import FirnlineError, Location
+from firnline.incremental.relation import call, column, filtered, integer, named, project, small_integer
 from firnline.model.description import Description, Verdict
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
 from firnline.model.fingerprint import Fingerprint
-from firnline.model.names import BOOKKEEPING, PART
+from firnline.model.names import BOOKKEEPING, DIFF, EPOCH, PART
 from firnline.runtime.attempt import Digests, Staged, approved, staged
 from firnline.runtime.evaluation import difference_of
 from firnline.tables.log import PARTITION_BY, PARTS, START, Head, Log, cut_by, cut_into, head_of
@@ -87,6 +88,15 @@ class Destination:
     def names(self) -> list[str]:
         """The collection's columns, in the table's order."""
         return [column.name for column in self.columns]
+
+    def before(self, epoch: Epoch, parts: Sequence[int] | None = None) -> Relation:
+        """The weighted rows that the log holds before an epoch, of some parts or all."""
+        rows = named(self.table, {} if self.head.snapshot is None else {"versionAsOf": str(self.head.snapshot)})
+        return self._of_parts(filtered(rows, call("<", column(EPOCH), integer(epoch.lower))), parts)
+
+    def _of_parts(self, rows: Relation, parts: Sequence[int] | None) -> Relation:
+        wanted = rows if parts is None else filtered(rows, call("in", column(PART), *map(small_integer, parts)))
+        return project(wanted, map(column, (*self.names, DIFF)))
 
     def stage(
         self, delta: Relation, epoch: Epoch, generation: int, attempt: str, *, is_proven: bool = False, is_few: bool = False
@@ -193,7 +203,7 @@ class Destination:
             determinants,
             parts=self.placement.parts,
         )
-        verdict = self.log.publish(generation, sidecar, made.snapshot)
+        verdict = self.log.publish(generation, sidecar, made.snapshot, is_one=lower >= epoch.lower)
         if made.is_in_waves:
             self.log.sweep(lower)
         return verdict
@@ -204,10 +214,15 @@ class Rewriting(Destination):
     """A log as it was before one of its epochs, for the rows of some of its parts to be made anew."""
 
     parts: tuple[int, ...] = ()
+    merged: Epoch | None = None
+    """The last epoch of a merged layer, if the rows are those of such: what the state has and no other layer before it holds."""
 
     @classmethod
-    def at(cls, session: SparkSession, log: Log, epoch: Epoch, parts: tuple[int, ...]) -> Rewriting:
-        """The log of an epoch that it holds: read through its newest snapshot, as far as it reached then."""
+    def at(cls, session: SparkSession, log: Log, epoch: Epoch, parts: tuple[int, ...], merged: Epoch | None = None) -> Rewriting:
+        """The log of an epoch that it holds: read through its newest snapshot, as far as it reached then.
+
+        The rows of a merged layer are made from the state after some epoch at its end or later.
+        """
         table = log.load()
         assert table is not None, "whoever repairs a log has looked at it"
         name = table_name(log.pipeline, log.collection)
@@ -216,7 +231,16 @@ class Rewriting(Destination):
         before = next((entry for entry in log.entries() if entry.description.upper <= epoch.lower), None)
         start = Description(newest.description.generation, newest.description.since, int(table.properties[START]))
         head = Head(start, None, None) if before is None else Head(before.description, newest.snapshot, before.fingerprint)
-        return cls(session, log, name, head, columns, Placement.of(table), parts)
+        head = head if merged is None else newest
+        return cls(session, log, name, head, columns, Placement.of(table), parts, merged)
+
+    def before(self, epoch: Epoch, parts: Sequence[int] | None = None) -> Relation:
+        """The weighted rows that the log holds before an epoch; of a merged layer, those of all others up to the epoch's end."""
+        if self.merged is None:
+            return Destination.before(self, epoch, parts)
+        rows = named(self.table, {"versionAsOf": str(self.head.snapshot)})
+        others = call("or", *(call(than, column(EPOCH), integer(self.merged.lower)) for than in ("<", ">")))
+        return self._of_parts(filtered(filtered(rows, call("<", column(EPOCH), integer(epoch.upper))), others), parts)
 
     def check(self, found: StructType) -> None:
         """Refuse rows of other columns than the log's."""
@@ -228,6 +252,7 @@ class Rewriting(Destination):
         self, delta: Relation, epoch: Epoch, generation: int, attempt: str, *, is_proven: bool = False, is_few: bool = False
     ) -> Staged | Verdict:
         """Write the rows of the parts beside the main line; their digests are all the audit there is."""
+        epoch = self.merged or epoch
         rows, seen = staging.narrowed(self._placed(delta, epoch), self.parts)
         try:
             staging.stage(self.session, rows, self.table, attempt, epoch.lower)

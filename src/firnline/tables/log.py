@@ -211,8 +211,14 @@ class Log:
             raise FirnlineError("GENERATION_CHANGED", f"what was staged for {self.pipeline}.{self.collection} is gone")
         return found[-1]
 
-    def publish(self, generation: int, sidecar: Sidecar, staged: int | None) -> Verdict:
+    def publish(self, generation: int, sidecar: Sidecar, staged: int | None, *, is_one: bool = True) -> Verdict:
         """Make [lower, upper) exist, exactly once, whoever else tries.
+
+        Args:
+            generation: The log's, as it was when the attempt began.
+            sidecar: What is written down about it.
+            staged: The snapshot that holds the rows; None if there are none.
+            is_one: Whether that is one epoch; if not, no state inside can be asked for.
 
         Returns:
             FREE when this attempt published it; any other verdict says why it did not have to or may not. The attempt's own
@@ -245,6 +251,7 @@ class Log:
                 is_described = True
                 world().reach("publish.described")
             description = head.description.advanced(sidecar.upper)
+            description = description if is_one else description.merged(sidecar.upper)
             self._catalog.commit(table, {**description.as_properties(), **summary_of(sidecar, path)}, ours)
             world().reach("publish.committed")
             return Verdict.FREE

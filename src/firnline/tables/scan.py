@@ -31,6 +31,9 @@ def _scanned(table: Table, condition: str) -> pa.Table:
 def _merged(rows: pa.Table, further: list[str]) -> pa.Table:
     """Equal rows merged into one with the sum of their weights, zeros dropped."""
     names = [name for name in rows.column_names if name not in (EPOCH, DIFF)] + further
+    for at, field in enumerate(rows.schema):
+        if kinds.is_floating(field.type):  # -0.0 is 0.0, as it is to Spark, which writes merged rows so
+            rows = rows.set_column(at, field, pa.compute.add(rows[field.name], pa.scalar(0.0, field.type)))
     if any(kinds.is_nested(rows.schema.field(name).type) for name in names):
         return _merged_in_python(rows.select([*names, DIFF]), names)
     summed = rows.group_by(names).aggregate([(DIFF, "sum")]).rename_columns([*names, DIFF])
@@ -41,9 +44,22 @@ def _merged_in_python(rows: pa.Table, names: list[str]) -> pa.Table:
     """The same for lists, maps and structs, which Arrow does not group by."""
     weights: Counter[str] = Counter()
     first: dict[str, dict[str, Any]] = {}
-    for row in rows.to_pylist():
+    for found in rows.to_pylist():
+        row = _settled(found)
         weight = row.pop(DIFF)
         weights[repr(row)] += weight
         first.setdefault(repr(row), row)
     kept = [{**first[text], DIFF: weight} for text, weight in weights.items() if weight]
     return pa.Table.from_pylist(kept, schema=rows.schema)
+
+
+def _settled(value: Any) -> Any:
+    """A value in which no -0.0 is left."""
+    match value:
+        case float():
+            return value + 0.0
+        case dict():
+            return {key: _settled(each) for key, each in value.items()}
+        case list() | tuple():
+            return type(value)(_settled(each) for each in value)
+    return value

@@ -19,6 +19,11 @@ def test_a_new_collection_lacks_everything_from_the_start() -> None:
     assert advance(STAGE, SCHEDULE, None, Epoch(20, 30)).missing == (Epoch(0, 10), Epoch(10, 20), Epoch(20, 30))
 
 
+def test_a_new_collection_begins_with_what_its_inputs_have_merged_as_one() -> None:
+    assert advance(STAGE, SCHEDULE, None, Epoch(30, 40), merged=30).missing == (Epoch(20, 30), Epoch(30, 40))
+    assert advance(STAGE, SCHEDULE, None, Epoch(10, 20), merged=30).missing[0] == Epoch(0, 10), "which is refused"
+
+
 def test_what_the_log_holds_is_not_planned_again() -> None:
     assert advance(STAGE, SCHEDULE, Description(2, 0, 20), Epoch(20, 30)).missing == (Epoch(20, 30),)
     assert advance(STAGE, SCHEDULE, Description(2, 0, 30), Epoch(0, 10)).missing == ()
