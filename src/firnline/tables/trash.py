@@ -105,7 +105,7 @@ class Trash:
         return found
 
     def contents(self, table: Metadata, record: Record, named: set[str]) -> list[Piece]:
-        """The files of a record that nobody names, in the order in which they may be removed; ``named`` is what anybody does."""
+        """The files of a record that nobody names, in the order in which they may be removed."""
         layers: tuple[dict[str, Piece], ...] = ({}, {}, {})
         for dropped in record.dropped:
             lists = [dropped.manifest_list, *self._left(dropped)]
