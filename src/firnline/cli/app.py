@@ -49,6 +49,7 @@ from firnline.cli import (  # noqa: E402, F401
     plan,
     repair,
     replicate,
+    rescale,
     run,
     safepoint,
     show,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -55,7 +55,7 @@ from firnline.runtime.recursion import Iterations, Recursion
 from firnline.runtime.stage_plan import StagePlan
 from firnline.runtime.waves import Cut, cut_of
 from firnline.runtime.writing import Destination, Placement, Rebuilding
-from firnline.tables.log import Log
+from firnline.tables.log import Log, entries_of
 from firnline.tables.sidecar import Input
 
 if TYPE_CHECKING:
@@ -297,7 +297,8 @@ class Derived:
         destination, node, names = making.destination, making.node, making.destination.names
         leaves = self._narrowed(making)
         is_small = making.is_continued and _changes(leaves) <= _MOST_BROADCAST
-        node, is_colocated = (node, False) if is_small else colocated(node, self._placed(leaves))
+        placed = {name: log.placed for name, log in self._cut(leaves).items()}
+        node, is_colocated = (node, False) if is_small else colocated(node, placed)
         logs = self._logs(leaves) if sums is None else WithPartial(self._logs(leaves), sums)
         derivation = Derivation(logs, RULES, is_small=is_small, prefix=self._prefix(making.suffix))
         ids = [making.ids[name] for name in names]
@@ -323,7 +324,8 @@ class Derived:
         epoch, destination, log = self.run.epoch, making.destination, making.destination.log
         generations = {name: of.generation for name, of in self.inputs.items()}
         made_by = [self.fingerprint.code, self.fingerprint.plan, self.correction]
-        name = cut.name(log.collection, generation, epoch.lower, epoch.upper, made_by, generations, making.is_continued)
+        into = destination.placement.parts
+        name = cut.name(log.collection, generation, epoch.lower, epoch.upper, made_by, generations, making.is_continued, into)
         attempt = self.run.attempt + making.suffix
         try:
             kept = log.waves(epoch.lower, name)
@@ -419,8 +421,9 @@ class Derived:
         ours = self._log(making.destination.log.collection)
         if ours is None:
             return set()
-        logs = {name: log for name in making.leaves if (log := self._log(name))}
-        return same_parts(making.node, [making.ids[name] for name, _ in ours.placed.columns], ours.placed, logs, ())
+        placed = replace(ours.placed, parts=making.destination.placement.parts)
+        logs = self._cut(making.leaves)
+        return same_parts(making.node, [making.ids[name] for name, _ in placed.columns], placed, logs, ())
 
     def _leaves(self, node: Node) -> dict[str, Leaf]:
         inputs = {each.collection for each in walk(node) if isinstance(each, algebra.Input)}
@@ -429,9 +432,10 @@ class Derived:
             names.add(node.arrangement)
         return {name: self._leaf(name) for name in names}
 
-    def _placed(self, names: Iterable[str]) -> dict[str, Placed]:
-        """How the logs that a plan reads are cut into parts."""
-        return {name: log.placed for name in names if (log := self._log(name))}
+    def _cut(self, leaves: Mapping[str, Leaf]) -> dict[str, Stored]:
+        """How the logs that a plan reads are cut into parts: as they were when it was seen through which snapshots."""
+        logs = {name: log for name in leaves if (log := self._log(name))}
+        return {name: replace(log, placed=replace(log.placed, parts=leaves[name].cut_into)) for name, log in logs.items()}
 
     def _log(self, name: str) -> Stored | None:
         """How a log is cut into parts, and the types of its columns."""
@@ -471,7 +475,8 @@ def _around(log: Log, lower: int, upper: int, *, is_keyed: bool) -> Leaf:
     changes = weight = 0
     size = since = 0
     is_insert_only = True
-    for entry in log.entries():  # newest first
+    table = log.load()
+    for entry in () if table is None else entries_of(table):  # newest first
         ends, since = entry.description.upper, max(since, entry.description.since)
         if ends >= upper:
             new = entry.through
@@ -482,6 +487,6 @@ def _around(log: Log, lower: int, upper: int, *, is_keyed: bool) -> Leaf:
         if entry.lower < upper:
             size += entry.weight
             is_insert_only = is_insert_only and entry.rows == entry.weight
-    table = log.load()
     held = floating(table.types) if table else frozenset[str]()
-    return Leaf(old[0], new[0], old[1], new[1], changes, is_insert_only, changes == weight, is_keyed, size, since, held)
+    into = Placement.of(table).parts if table else 1
+    return Leaf(old[0], new[0], old[1], new[1], changes, is_insert_only, changes == weight, is_keyed, size, since, held, into)

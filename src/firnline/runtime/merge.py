@@ -19,7 +19,7 @@ from firnline.plan.layers import Group, Layer, groups
 from firnline.runtime.project import Project
 from firnline.tables.control import TABLE as CONTROL
 from firnline.tables.layers import MERGE, newest_exchange
-from firnline.tables.log import Entry, Log, entries_of, head_of
+from firnline.tables.log import Entry, Log, cut_into, entries_of, head_of
 from firnline.tables.port import Exchange
 from firnline.tables.sidecar import Input, Sidecar
 from firnline.world import world
@@ -214,6 +214,7 @@ class _Merging:
             digests,
             sum(entry.seconds for entry in self.entries),
             merged=tuple(entry.attempt for entry in self.entries),
+            parts=cut_into(self.table),
         )
 
 

@@ -17,6 +17,7 @@ from firnline.tables.layers import (
     LOWER,
     Range,
     description_of,
+    is_for_exchange,
     is_merge,
     is_repair,
     layers,
@@ -60,14 +61,14 @@ def superseded(table: Metadata) -> dict[int, int]:
 def abandoned(table: Metadata) -> list[int]:
     """The staged snapshots that nobody can publish any more, alive or dead: the log already holds their epochs.
 
-    A merge's cannot once there is an exchange that it did not know of.
+    What is staged for a merge or a rescale cannot once there is an exchange that it did not know of.
     """
     if table.head is None:
         return []
     upper, exchanged = description_of(table, table.head).upper, newest_exchange(table)
 
     def is_abandoned(staged: Snapshot) -> bool:
-        if is_merge(staged):
+        if is_for_exchange(staged):
             return exchanged is not None and exchanged.sequence > staged.sequence
         return LOWER in staged.summary and int(staged.summary[LOWER]) < upper
 
