@@ -30,7 +30,7 @@ from firnline.runtime.proof import Proof, prove
 from firnline.runtime.safepoint import let_go_upto, safe_point
 from firnline.tables.erasing import base_of, replace_all, start_of, strays
 from firnline.tables.layers import layers
-from firnline.tables.log import Log, entries_of, head_of
+from firnline.tables.log import Log, cut_into, entries_of, head_of
 from firnline.tables.sidecar import Sidecar
 from firnline.world import world
 
@@ -265,9 +265,8 @@ class _Erasing:
             log.discard(staged.attempt)
             raise
         made_by = next(entries_of(seen)).fingerprint
-        note = Sidecar(
-            log.collection, start_of(seen), upto, staged.attempt, made_by, {}, staged.digests, time.monotonic() - began
-        )
+        seconds = time.monotonic() - began
+        note = Sidecar(log.collection, start_of(seen), upto, staged.attempt, made_by, {}, staged.digests, seconds)
         self._replace(log, seen, note, staged.snapshot, sum(digest.rows for digest in gone.values()))
 
     def _compare(self, log: Log, seen: Metadata, staged: Digests, gone: Digests) -> None:
@@ -307,7 +306,7 @@ class _Erasing:
         """Let a log be the new layer only, and remove every file that it cannot name any more."""
         catalog = self.project.catalog
         before = self._erased_before(log.collection, seen)
-        done = replace_all(catalog, log, seen, note, staged)
+        done = replace_all(catalog, log, seen, replace(note, parts=cut_into(seen)), staged)
         if done.verdict is not Verdict.FREE:
             raise self._moved(log.collection)
         table = self._table(log.collection)

@@ -154,6 +154,8 @@ class _Rescaling:
     cutting: Callable[[int, int], None]
     layers: dict[str, _Layer] = field(default_factory=dict)
     """What is staged so far, by the name it is staged under."""
+    recut: set[str] = field(default_factory=set)
+    """The sidecars that are written anew so far."""
     kept: int = 0
 
     def done(self) -> Rescaled | None:
@@ -174,7 +176,7 @@ class _Rescaling:
             if verdict is Verdict.FREE:
                 return self._told(began)
             if verdict is Verdict.FENCED:
-                raise FirnlineError("GENERATION_CHANGED", f"{self._name} was rewound while it was rescaled")
+                raise FirnlineError("GENERATION_CHANGED", f"{self._name} is of another generation than when its rescale began")
         raise FirnlineError("COMMIT_CONTENDED", f"{self._name} changed {_MOST_LOOKS} times while it was rescaled")
 
     def _exchanged(self, table: Metadata, attempt: str, began: float) -> Verdict:
@@ -189,11 +191,12 @@ class _Rescaling:
             self._compare(sidecar, names[sidecar.attempt])
         for sidecar in sidecars:
             layer = self.layers[names[sidecar.attempt]]
-            self.log.recut(attempt, self._recut(sidecar, layer), layer.snapshot)
+            self.recut.add(self.log.recut(attempt, self._recut(sidecar, layer), layer.snapshot))
         out = frozenset(file.path for file in self.log.held(table))
         staged = [self.layers[name].snapshot for name in names.values()]
         seconds = time.monotonic() - began
-        note = Repair(self.planned.collection, attempt, (), tuple(sorted(out)), (), 0, 0, seconds, parts=self.planned.parts)
+        gone, recut = tuple(sorted(out)), tuple(sorted(self.recut))
+        note = Repair(self.planned.collection, attempt, (), gone, (), 0, 0, seconds, parts=self.planned.parts, recut=recut)
         change = Exchange(
             out=out,
             staged=tuple(each for each in staged if each is not None),

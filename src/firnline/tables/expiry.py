@@ -8,7 +8,7 @@ state.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from itertools import islice
 from types import MappingProxyType
@@ -35,12 +35,12 @@ METADATA: Mapping[str, str] = MappingProxyType(
 """Properties by which whoever commits removes older metadata files; some stay, from which a lost one is made again."""
 
 
-def expirable(table: Metadata, now: datetime, grace: timedelta, keeping: Collection[int] = ()) -> list[int]:
+def expirable(table: Metadata, now: datetime, grace: timedelta) -> list[int]:
     """The snapshots of a log that may be dropped now."""
     before = (now - grace).timestamp() * 1000
     found = [each for each, since in superseded(table).items() if since <= before]
     found += [each for each in abandoned(table) if table.snapshots[each].timestamp_ms <= before]
-    kept = {*keeping, *_needed(table)}
+    kept = _needed(table)
     stood_on = {each.parent for each in table.snapshots.values() if _is_staged(each) and each.id not in found}
     return [each for each in found if each not in kept and each not in stood_on]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
@@ -258,12 +258,13 @@ class Log:
 
         return until_known(f"{self.pipeline}.{self.collection}", attempt_once)
 
-    def recut(self, rescale: str, sidecar: Sidecar, staged: int | None) -> None:
-        """Write down how a layer is cut by a rescale that is about to be committed, and is staged."""
+    def recut(self, rescale: str, sidecar: Sidecar, staged: int | None) -> str:
+        """Write down how a layer is cut by a rescale that is about to be committed, and is staged; where."""
         table = self._loaded()
         files = () if staged is None else self._catalog.data_files(table, staged)
         path = _recut_path(f"{table.location}/firnline/{rescale}.json", sidecar.attempt)
         self._catalog.write(path, replace(sidecar, files=files).as_json())
+        return path
 
     def exchange(
         self, generation: int, since: int | None, note: Repair | Sidecar, change: Exchange, upper: int | None = None
@@ -328,14 +329,11 @@ class Log:
         except Exception as error:
             _logger.info("staging of %s.%s was left behind: %s", self.pipeline, self.collection, error)
 
-    def expire(self, grace: timedelta, keeping: Collection[int] = ()) -> int:
-        """Drop the snapshots that nothing needs any more; how many. What is asked of a snapshot that ``keeping`` names stays.
-
-        Whoever staged one and is still at it finds the epoch taken, as ever.
-        """
+    def expire(self, grace: timedelta) -> int:
+        """Drop the snapshots that nothing needs any more; how many. Whoever is still at one finds the epoch taken, as ever."""
 
         def expiring(table: Metadata) -> list[int]:
-            return expirable(table, world().now(), grace, keeping)
+            return expirable(table, world().now(), grace)
 
         return self._dropping(expiring, "expired")
 

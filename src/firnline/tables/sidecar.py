@@ -134,6 +134,8 @@ class Repair:
     """The manifest lists of the staging that it took over: nobody names them any more."""
     parts: int | None = None
     """Of a rescale: how many parts there are from then on."""
+    recut: tuple[str, ...] = ()
+    """Of a rescale: where it is written down anew what the layers brought."""
 
     def as_json(self) -> bytes:
         """The file's content."""
@@ -155,6 +157,7 @@ class Repair:
             data.get("gap", ""),
             tuple(data.get("left", ())),
             data.get("parts"),
+            tuple(data.get("recut", ())),
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import NoReturn
 
@@ -13,18 +14,19 @@ import pytest
 from firnline.errors import FirnlineError
 from firnline.model.durability import place_id
 from firnline.model.graph import Graph
+from firnline.runtime.maintain import tidied
 from firnline.runtime.project import Project
 from firnline.runtime.repair import planned as plan_of_repair
 from firnline.runtime.repair import repair
 from firnline.runtime.replicas import Replicas
-from firnline.runtime.replicate import Replicated, forget, planned, replicate
+from firnline.runtime.replicate import Replicated, planned, replicate
 from firnline.runtime.replicated import at_stake, replicated_upto, waiting
 from firnline.runtime.verify_replicas import verify_replicas
 from firnline.world import World, replaced
 from tests.disk import enlarge, small_disk
 from tests.project import firnline
 from tests.verifying import cut, data_file, flip, local, taken
-from tests.web_logs import PIPELINE, copies, publish
+from tests.web_logs import PIPELINE, copies, merge, publish
 
 
 @pytest.fixture(scope="module")
@@ -393,27 +395,58 @@ def test_a_whole_log_comes_back_but_for_its_rows(project: Project) -> None:
     assert replicated_upto(project, project.graph("web"))["seen"] == 3
 
 
-def test_copies_are_forgotten_only_when_what_stands_for_them_is_there(project: Project) -> None:
-    graph = project.graph("web")
+def deleted(project: Project) -> set[str]:
+    """Merge a log whose epochs were copied, and delete what the merge stands for; the copies of that at the first place."""
+    merge(project, "seen")
+    assert not [each.error for each in tidied(project, project.graph("web"), timedelta()) if each.error]
+    return gone(project)
+
+
+def gone(project: Project) -> set[str]:
+    """The copies at the first place of files that are not in the warehouse."""
+    warehouse = local(project.settings.warehouse)
+    return {path for path in held(folders(project)[0]) if not (warehouse / path).exists() and not path.endswith(".metadata.json")}
+
+
+def test_copies_of_deleted_files_go_once_what_stands_for_them_is_there(project: Project) -> None:
     run(project)
-    b, _ = folders(project)
-    (manifest,) = lose(project, "manifest")
-    inner = manifest.relative_to(local(project.settings.warehouse))
-    flip(b / inner)
-    manifest.unlink()
-    repair(project, no_session)
-    assert (b / inner).exists()
-    old = data_file(taken(project, "web", "visits"), 0, 0).file.path
-    publish(project, "seen", 3)
-    assert forget(project, graph, [f"file://{manifest}"]) == {f"file://{manifest}"}, "no record speaks of it"
-    newest = next(project.log("web", "visits").entries())
-    assert newest.attempt == "visits2"
-    away = b.rename(b.with_name("away"))
-    assert forget(project, graph, [old]) == set(), "its place does not answer"
-    away.rename(b)
-    assert forget(project, graph, [old]) == {old}
-    assert not (b / local(old).relative_to(local(project.settings.warehouse))).exists()
+    stale = deleted(project)
+    assert len([path for path in stale if path.endswith(".parquet")]) == 6
+    publish(project, "visits", 3)  # an epoch that is due, which copies give way to
+    assert run(project).forgotten == 0, "the merge is nowhere else yet"
+    assert gone(project) == stale
+    found = run(project, recovery_time=0.1)
+    assert found.forgotten == len(stale)
+    assert gone(project) == set()
+    assert run(project).forgotten == 0
+    assert replicated_upto(project, project.graph("web"))["seen"] == 3
     assert verify_replicas(project).problems == ()
+    table = project.log("web", "seen").load()
+    assert table is not None
+    assert table.head is not None
+    local(table.head.manifest_list).unlink()
+    assert repair(project, no_session).is_whole, "what is left is enough"
+
+
+def test_copies_of_deleted_files_go_when_their_place_is_back(project: Project) -> None:
+    run(project)
+    stale, (b, _) = deleted(project), folders(project)
+    away = b.rename(b.with_name("away"))
+    assert run(project).forgotten == 0
+    assert replicated_upto(project, project.graph("web"))["seen"] == 3, "the merge is at the other place"
+    away.rename(b)
+    assert run(project).forgotten == len(stale)
+    assert gone(project) == set()
+    assert verify_replicas(project).problems == ()
+
+
+def test_the_copy_of_a_lost_file_stays(project: Project) -> None:
+    run(project)
+    lost = data_file(taken(project, "web", "seen"), 0, 0).file.path
+    merge(project, "seen")
+    local(lost).unlink()
+    assert run(project).forgotten == 0
+    assert gone(project) == {str(local(lost).relative_to(local(project.settings.warehouse)))}, "a merge can still be undone"
 
 
 def test_what_a_batch_was_given_since_is_copied_with_the_next_one(project: Project) -> None:
@@ -431,21 +464,3 @@ def test_what_a_batch_was_given_since_is_copied_with_the_next_one(project: Proje
     assert len(run(project, recovery_time=0.1).copied) == 1
     assert all((b / path).exists() for path in given)
     assert replicas.record("visits", place, "visits0") != record.without(given)
-
-
-def test_copies_are_forgotten_at_a_place_that_is_not_needed_any_more(project: Project) -> None:
-    graph, (b, c) = project.graph("web"), folders(project)
-    b.write_text("in the way")
-    run(project)
-    (manifest,) = lose(project, "manifest")
-    inner = manifest.relative_to(local(project.settings.warehouse))
-    manifest.unlink()
-    away = c.rename(c.with_name("away"))
-    assert repair(project, no_session).is_whole
-    b.unlink()
-    assert run(project).waiting == 0
-    away.rename(c)
-    assert (c / inner).exists()
-    assert forget(project, graph, [f"file://{manifest}"]) == {f"file://{manifest}"}
-    assert not (c / inner).exists()
-    assert verify_replicas(project).problems == ()
