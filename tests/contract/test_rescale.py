@@ -20,6 +20,7 @@ from firnline.tables.metadata import SIDECAR, Metadata
 from firnline.tables.port import Exchange, Tables
 from firnline.tables.rebuilding import rebuild_metadata
 from firnline.tables.sidecar import Repair, Sidecar
+from firnline.tables.trash import Trash, file_key
 from firnline.world import World, replaced
 from tests.contract.logs import STORED, attempt, lose, rows, uppers
 from tests.simulation.memory import MemoryTables
@@ -76,6 +77,7 @@ class Rescaling:
     def __init__(self, log: Log, name: str, parts: int) -> None:
         self.log, self.name, self.parts = log, name, parts
         self.staged: dict[str, int] = {}
+        self.recut: set[str] = set()
         self.look()
 
     def look(self) -> None:
@@ -84,13 +86,14 @@ class Rescaling:
             if entry.attempt not in self.staged:
                 self.staged[entry.attempt] = stage(self.log, f"{self.name}{entry.attempt}", entry.lower, self.parts, RESCALE)
             sidecar = replace(self.log.sidecar(entry), digests=digests(entry.lower, self.parts), parts=self.parts)
-            self.log.recut(self.name, sidecar, self.staged[entry.attempt])
+            self.recut.add(self.log.recut(self.name, sidecar, self.staged[entry.attempt]))
 
     def exchange(self) -> Verdict:
         newest, head = newest_exchange(self.table), self.table.head
         assert head is not None
         out = frozenset(file.path for file in self.log.held(self.table))
-        note = Repair("visits", self.name, (), tuple(sorted(out)), (), 0, 0, 0.1, parts=self.parts)
+        recut = tuple(sorted(self.recut))
+        note = Repair("visits", self.name, (), tuple(sorted(out)), (), 0, 0, 0.1, parts=self.parts, recut=recut)
         change = Exchange(out, tuple(self.staged.values()), properties={PARTS: str(self.parts)})
         upper = Description.of_properties(head.summary).upper
         return self.log.exchange(0, None if newest is None else newest.id, note, change, upper)
@@ -251,6 +254,24 @@ def test_a_rescaled_log_is_well(rescaled: Log, iceberg: Catalog) -> None:
 def _rescale(log: Log) -> str:
     (found,) = (each for each in loaded(log).snapshots.values() if each.summary.get(ATTEMPT) == "r")
     return found.summary[SIDECAR]
+
+
+def test_what_a_rescale_wrote_anew_goes_with_it(iceberg: Catalog) -> None:
+    log, trash = made(iceberg), Trash(iceberg)
+    assert rescale(log, "r", 4) is Verdict.FREE
+    assert rescale(log, "s", 2) is Verdict.FREE
+    table = loaded(log)
+    old = {file_key(path) for path in iceberg.read_all(f"{table.location}/firnline/r")}
+    new = {file_key(path) for path in iceberg.read_all(f"{table.location}/firnline/s")}
+    assert (len(old), len(new)) == (3, 3)
+    assert old | new <= trash.named(table)
+    first = next(each.id for each in table.snapshots.values() if each.summary.get(ATTEMPT) == "r")
+    trash.put(table, [first], "expired")
+    iceberg.drop(table, [first])
+    (record,) = trash.records(loaded(log))
+    thrown = {file_key(piece.path) for piece in trash.contents(loaded(log), record, trash.named(loaded(log)))}
+    assert old <= thrown
+    assert not new & thrown
 
 
 def test_readers_in_mid_scan_go_on_with_the_old_files(iceberg: Catalog) -> None:
