@@ -15,9 +15,7 @@ from firnline.model.fingerprint import Fingerprint
 from firnline.plan.frontier import Frontier
 from firnline.runtime import index
 from firnline.runtime.project import Project
-from firnline.tables.layers import KIND, LOWER, MERGE, newest_exchange
 from firnline.tables.log import ATTEMPT
-from firnline.tables.port import Exchange
 from firnline.tables.sidecar import Sidecar
 from tests.project import make_project
 
@@ -53,29 +51,6 @@ def publish(project: Project, collection: str, epoch: int, digests: dict[tuple[i
     counted = {(epoch, part): Digest(part + 1, part + 1, epoch, part) for part in (0, 1)} if digests is None else digests
     sidecar = Sidecar(collection, epoch, epoch + 1, attempt, Fingerprint("f" * 32, "p"), {}, counted, 0.5)
     assert log.publish(0, sidecar, snapshot) is Verdict.FREE
-
-
-def merge(project: Project, collection: str) -> None:
-    """All layers of a log as one, as Spark would do it."""
-    log = project.log("web", collection)
-    table, entries = log.load(), list(log.entries())
-    assert table is not None
-    lower, upper = entries[-1].lower, entries[0].description.upper
-    rows = project.catalog.iceberg("web", collection).scan().to_arrow().to_pylist()
-    merged = pa.Table.from_pylist([{**row, "_epoch": upper - 1} for row in rows], schema=STORED)
-    project.catalog.stage(table, merged, {ATTEMPT: f"{collection}m", LOWER: str(lower), KIND: MERGE})
-    out = tuple(file.path for file in log.held(table))
-    digests: dict[tuple[int, int], Digest] = {}
-    for entry in entries:
-        for (_, part), digest in log.sidecar(entry).digests.items():
-            digests[upper - 1, part] = digests.get((upper - 1, part), Digest()) + digest
-    names = tuple(entry.attempt for entry in entries)
-    note = Sidecar(
-        collection, lower, upper, f"{collection}m", Fingerprint("f" * 32, "p"), {}, digests, 1.5, merged=names, out=out
-    )
-    newest = newest_exchange(table)
-    change = Exchange(frozenset(out), (log.staged(f"{collection}m"),))
-    assert log.exchange(0, None if newest is None else newest.id, note, change) is Verdict.FREE
 
 
 def copies(root: Path, pipeline: str = PIPELINE) -> Callable[[], Project]:

@@ -7,7 +7,7 @@ it and repaired, in the same warm session. What a repair takes however little is
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -74,7 +74,15 @@ class Repair:
         return SLACK * self.fraction + fixed
 
 
-def measured(project: Project, session: SparkSession, runs: int, say: Callable[[str], None], *, warm_up: int = 1) -> list[Repair]:
+def measured(
+    project: Project,
+    session: SparkSession,
+    runs: int,
+    say: Callable[[str], None],
+    *,
+    lost_parts: Sequence[int] = LOST,
+    warm_up: int = 1,
+) -> list[Repair]:
     """Run rounds of epochs, losses and repairs, after some that do not count."""
     found: dict[tuple[str, int], Repair] = {}
     for number in range(warm_up + runs):
@@ -85,7 +93,7 @@ def measured(project: Project, session: SparkSession, runs: int, say: Callable[[
         for stage, lost, logs in _losses(project):
             say(f"{at}: one part of the small epoch of {lost}")
             fixed = _Damage(project, session, stage, logs, small(number)).repaired(Repair(lost, 1), 1)
-            for parts in LOST:
+            for parts in lost_parts:
                 say(f"{at}: {parts} of {PARTS} parts of {lost}")
                 into = kept.setdefault((lost, parts), Repair(lost, parts))
                 into.seconds.append(_Damage(project, session, stage, logs, large(number)).repaired(into, parts))

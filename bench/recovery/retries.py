@@ -29,9 +29,9 @@ SHARES = (0.25, 0.5, 0.75)
 _WARM_UP, _SINGLE, _WHOLE = "_warm_up", "single", "whole"
 
 
-def copies(runs: int) -> tuple[str, ...]:
+def copies(runs: int, shares: Sequence[float] = SHARES) -> tuple[str, ...]:
     """The suffixes of the stages' copies."""
-    return (_WARM_UP, *(f"_{kind}_{run}" for run in range(runs) for kind in (_SINGLE, _WHOLE, *map(_ended, SHARES))))
+    return (_WARM_UP, *(f"_{kind}_{run}" for run in range(runs) for kind in (_SINGLE, _WHOLE, *map(_ended, shares))))
 
 
 def _ended(share: float) -> str:

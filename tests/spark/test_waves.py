@@ -146,6 +146,7 @@ def test_a_retry_keeps_the_waves_that_were_staged(
     spark: SparkSession,
     cut_everything: list[waves.Cut],
     caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     name = f"kept_{stage}_{done}"
     made = project(**{name: PIPELINE.format(name=name)})
@@ -155,6 +156,7 @@ def test_a_retry_keeps_the_waves_that_were_staged(
     with replaced(KillAt("wave.staged", done)), pytest.raises(Killed):
         advance_one(made, spark, name, stage)
     cut_everything.clear()
+    monkeypatch.setattr("firnline.runtime.waves.wave_count", lambda *_: 1)  # as after merges of its past it may be guessed
     with caplog.at_level(logging.INFO):
         advance_one(made, spark, name, stage)
     (cut,) = cut_everything

@@ -55,7 +55,6 @@ def _document(found: Replicated) -> dict[str, Any]:
         "waiting": found.waiting,
         "queued": found.queued,
         "recovery_time": found.recovery_time,
-        "forgotten": found.forgotten,
     }
 
 
@@ -73,8 +72,6 @@ def _print(found: Replicated, dry_run: bool) -> None:
     if rows:
         columns = ("collection", "from", "to", "place", *(() if dry_run else ("files", "bytes")))
         print_table("would be copied" if dry_run else "copied", columns, rows)
-    if found.forgotten:
-        console.print(f"{found.pipeline}: {found.forgotten} copies removed, of files that maintenance has deleted")
     for each in found.failed:
         console.print(str(each.error), style="red", markup=False)
     left = found.waiting if not dry_run else found.waiting - len({(each.collection, each.lower) for each in found.copied})

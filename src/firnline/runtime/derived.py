@@ -278,9 +278,9 @@ class Derived:
         leaves = self._leaves(node)
         making = _Making(node, leaves, destination, dict(zip(destination.names, ids, strict=True)), is_continued, suffix)
         if self.parts is None:
-            parts, budget = destination.placement.parts, self.run.declared.graph.recovery_budget
-            alike = partial(self._alike, making)
-            cut = cut_of(node, leaves, alike, parts, destination.log, budget, is_continued=is_continued)
+            alike, graph = partial(self._alike, making), self.run.declared.graph
+            parts, lower = destination.placement.parts, self.run.epoch.lower
+            cut = cut_of(node, leaves, alike, parts, destination.log, graph, lower, is_continued=is_continued)
             # What a chunk has to do with the rows that are there already, no chunk knows.
             if cut is not None and (is_continued or cut.by != "chunks" or destination.head.snapshot is None):
                 return self._in_waves(cut, making, generation, is_proven=is_proven)
@@ -333,7 +333,7 @@ class Derived:
                 _logger.info("%s: %d of %d waves kept", log.collection, len(kept), cut.count)
             for number in range(cut.count):
                 if number not in kept:
-                    self._wave(cut, number, making, f"{attempt}w{number}", f"{name}:{number}")
+                    self._wave(cut, number, making, f"{attempt}w{number}", f"{name}:{number}:{cut.count}")
             waves = log.waves(epoch.lower, name)
             if len(waves) < cut.count:
                 raise FirnlineError("GENERATION_CHANGED", f"waves of {log.collection!r} are gone")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property, partial
-from itertools import chain
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Literal
 
 from firnline.errors import FirnlineError
@@ -24,7 +24,7 @@ from firnline.runtime.pruning import entries_to_forget, forget_entries, notes_to
 from firnline.runtime.safepoint import let_go, safe_point
 from firnline.tables.control import TABLE
 from firnline.tables.expiry import expirable, outdated, unset
-from firnline.tables.trash import Record, Trash
+from firnline.tables.trash import Piece, Record, Trash
 from firnline.world import world
 
 if TYPE_CHECKING:
@@ -290,10 +290,19 @@ class _Maintenance:
         table = self.project.catalog.table(self.pipeline, name)
         assert table is not None, "it was looked at"
         pieces = self.trash.contents(table, record, self._named())
-        gone = list(self.trash.remove(pieces[:_PIECES]))
-        if len(pieces) < _PIECES:
+        gone = list(self.trash.remove(self._without_copies(pieces[:_PIECES])))
+        if len(gone) == len(pieces):
             self.trash.close(table, record)
         return Planned(self.pipeline, name, "delete", files=len(gone), bytes=sum(each.bytes for each in gone))
+
+    def _without_copies(self, pieces: list[Piece]) -> list[Piece]:
+        """The first pieces, up to one whose copy at a replica cannot go yet: what names it stays as long."""
+        if not self.graph.replicas:
+            return pieces
+        from firnline.runtime.replicate import forget
+
+        forgotten = forget(self.project, self.graph, [piece.path for piece in pieces])
+        return list(takewhile(lambda piece: piece.path in forgotten, pieces))
 
     def _prune(self, step: Planned) -> Planned:
         if step.collection:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from firnline.errors import FirnlineError
 from firnline.model.graph import Graph
@@ -22,9 +23,10 @@ from firnline.runtime.replicated import batches, batches_of, copied_logs
 from firnline.runtime.status import due
 from firnline.runtime.verify import taken
 from firnline.tables.control import TABLE as CONTROL
-from firnline.tables.storage import exists
-from firnline.tables.trash import Trash, file_key
 from firnline.world import world
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,6 @@ class Replicated:
     """Epochs that are due and not complete, which copies give way to."""
     recovery_time: float
     """The seconds that computing what waits took."""
-    forgotten: int = 0
-    """Copies that were removed, since the warehouse has let go of their files for good."""
 
 
 def replicate(project: Project, graph: Graph, copying: Callable[[Copied], None] = lambda _: None) -> Replicated:
@@ -75,7 +75,7 @@ def replicate(project: Project, graph: Graph, copying: Callable[[Copied], None] 
     left = work.batches()
     waiting = sum(1 for batch in left if batch.lacks)
     failed = [*(Failed(url, error) for url, error in work.replicas.out.items()), *work.failed.values()]
-    return Replicated(graph.name, tuple(work.copied), tuple(failed), waiting, work.queued, recovery_time(left), work.forgotten)
+    return Replicated(graph.name, tuple(work.copied), tuple(failed), waiting, work.queued, recovery_time(left))
 
 
 def planned(project: Project, graph: Graph) -> Replicated:
@@ -85,6 +85,50 @@ def planned(project: Project, graph: Graph) -> Replicated:
     chosen = plan(found, graph.replicas, queued, graph.recovery_time)
     copies = tuple(told(graph, each) for each in chosen.copies)
     return Replicated(graph.name, copies, (), sum(1 for batch in found if batch.lacks), queued, recovery_time(found))
+
+
+def forget(project: Project, graph: Graph, paths: Collection[str]) -> set[str]:
+    """Remove the copies of files that the warehouse has let go of for good.
+
+    A copy goes once all batches that now stand for the epochs of the one it belongs to are at its place, or at enough others.
+
+    Args:
+        project: The project.
+        graph: The pipeline.
+        paths: The files' paths, as the logs named them.
+
+    Returns:
+        The paths of which no copy is left; ask again for the others, when their places answer and are up to date.
+    """
+    from firnline.replicas.place import below
+
+    asked = {below(project.catalog.warehouse, path): path for path in paths}
+    replicas = Replicas(project, graph)
+    answering = replicas.answering(is_writing=False)
+    kept: set[str] = set()
+    for name in copied_logs(project, graph) if graph.replicas else ():
+        present = list(batches_of(project, graph, replicas, name))
+        for url in graph.replicas:
+            for record in replicas.records(name, url).values():
+                ours = {file.path for file in record.files} & asked.keys()
+                stand_ins = [each for each in present if each.lower < record.upper and record.lower < each.upper]
+                if not ours or record.attempt == METADATA:
+                    continue
+                if url not in answering or any(url not in each.held and each.lacks for each in stand_ins):
+                    kept |= ours
+                else:
+                    _forget(replicas, name, record, ours)
+    return {path for inner, path in asked.items() if inner not in kept}
+
+
+def _forget(replicas: Replicas, name: str, record: Record, paths: set[str]) -> None:
+    left = record.without(paths)
+    if left.files:
+        replicas.keep(name, left, is_once=False)
+    else:
+        replicas.drop(name, record)
+    for path in paths:
+        replicas.places[record.place].remove(path)
 
 
 def queue(project: Project, graph: Graph) -> int:
@@ -113,7 +157,6 @@ class _Replicating:
     failed: dict[str, Failed] = field(default_factory=dict)
     """Logs of which something could not be copied."""
     queued: int = 0
-    forgotten: int = 0
 
     def go(self) -> None:
         places = self.replicas.answering(is_writing=True)
@@ -127,11 +170,6 @@ class _Replicating:
                     self._copy_metadata(name)
                 except FirnlineError as error:
                     self._fail(name, error)
-        for name in copied_logs(self.project, self.graph):
-            try:
-                self._forget(name)
-            except FirnlineError as error:
-                self._fail(name, error)
 
     def _queue(self) -> int:
         try:
@@ -234,46 +272,6 @@ class _Replicating:
                     place.remove(path)
             except FirnlineError as error:
                 self.replicas.failed(url, error)
-
-    def _forget(self, name: str) -> None:
-        """Remove the copies of files that were deleted: no snapshot names them, and the warehouse does not hold them any more.
-
-        They go once all batches that now stand for the epochs of the one they belong to are at their place, or at enough others.
-        """
-        present = list(batches_of(self.project, self.graph, self.replicas, name))
-        attempts = {each.attempt for each in present}
-        for url in self.graph.replicas:
-            for attempt in self.replicas.recorded(name, url) - attempts if url not in self.replicas.out else ():
-                record = self.replicas.record(name, url, attempt)
-                if record is None:
-                    continue
-                stand_ins = [each for each in present if each.lower < record.upper and record.lower < each.upper]
-                if any(url not in each.held and each.lacks for each in stand_ins):
-                    continue
-                gone = self._gone(name, record)
-                if gone:
-                    self._remove(name, record, gone)
-
-    def _gone(self, name: str, record: Record) -> set[str]:
-        """The files of a record that were deleted; a file that is lost is still named."""
-        table = self.project.log(self.graph.name, name).load()
-        assert table is not None, "it has batches"
-        named = Trash(self.project.catalog).named(table)
-        where = {file.path: f"{self._warehouse}/{file.path}" for file in record.files}
-        return {inner for inner, path in where.items() if file_key(path) not in named and not exists(path)}
-
-    def _remove(self, name: str, record: Record, paths: set[str]) -> None:
-        left = record.without(paths)
-        try:
-            if left.files:
-                self.replicas.keep(name, left, is_once=False)
-            else:
-                self.replicas.drop(name, record)
-            for path in paths:
-                self.replicas.places[record.place].remove(path)
-                self.forgotten += 1
-        except FirnlineError as error:
-            self.replicas.failed(record.place, error)
 
     @property
     def _warehouse(self) -> str:

@@ -18,6 +18,8 @@ from firnline.engine.leaves import Chunk, Leaf
 from firnline.engine.staging import FEW
 from firnline.incremental.algebra import Accumulate, Node
 from firnline.incremental.chunking import is_additive, linear_inputs
+from firnline.model.epoch import Schedule
+from firnline.model.graph import Graph
 from firnline.plan.waves import MOST, Measured, shared_out, wave_count
 from firnline.tables.log import Log
 
@@ -65,7 +67,8 @@ def cut_of(
     alike: Callable[[], set[str]],
     parts: int,
     log: Log,
-    budget: float,
+    graph: Graph,
+    lower: int,
     *,
     is_continued: bool,
 ) -> Cut | None:
@@ -77,7 +80,8 @@ def cut_of(
         alike: Tells those that are cut into parts as the output is; asked only if there is much to do.
         parts: How many parts the output has.
         log: The log that is advanced.
-        budget: The recovery budget, in seconds.
+        graph: Its pipeline, which has a recovery budget.
+        lower: Where the epoch begins.
         is_continued: Whether the rows come from what changed, or else from all there is.
     """
     own = node.arrangement if isinstance(node, Accumulate) else None
@@ -85,8 +89,12 @@ def cut_of(
     rows = sum(sizes.values())
     if rows <= FEW:
         return None
-    # Every chunk reads the states that its rows meet: chunks of few rows would do little but that.
-    count = wave_count(rows, _past(log) if is_continued else (), budget, min(MOST, rows // FEW))
+    # The past may have been merged since an attempt before this one looked at it: what that has staged is kept all the same.
+    count = log.wave_count(lower)
+    if count is None:
+        # Every chunk reads the states that its rows meet: chunks of few rows would do little but that.
+        past = _past(log, graph.schedule) if is_continued else ()
+        count = wave_count(rows, past, graph.recovery_budget, min(MOST, rows // FEW))
     if count == 1:
         return None
     if parts > 1 and 2 * sum(sizes.get(name, 0) for name in alike()) >= rows:
@@ -98,6 +106,8 @@ def cut_of(
     return Cut("sums" if isinstance(node, Accumulate) else "chunks", (None,) * count, chunked)
 
 
-def _past(log: Log) -> Iterator[Measured]:
+def _past(log: Log, schedule: Schedule) -> Iterator[Measured]:
     for entry in islice(log.entries(), _PAST):
-        yield Measured(sum(of.rows for of in log.sidecar(entry).inputs.values()), entry.seconds)
+        sidecar = log.sidecar(entry)
+        epochs = schedule.count(entry.lower, entry.description.upper) if sidecar.merged else 1
+        yield Measured(sum(of.rows for of in sidecar.inputs.values()), entry.seconds, max(epochs, 1))

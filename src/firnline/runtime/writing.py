@@ -205,7 +205,7 @@ class Destination:
         )
         verdict = self.log.publish(generation, sidecar, made.snapshot, is_one=lower >= epoch.lower)
         if made.is_in_waves:
-            self.log.sweep(lower)
+            self.log.sweep(epoch.lower)
         return verdict
 
 

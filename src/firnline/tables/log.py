@@ -185,11 +185,19 @@ class Log:
     def waves(self, lower: int, of: str) -> dict[int, int]:
         """The waves of one computation of an epoch that are staged, by whomever."""
         found: dict[int, int] = {}
-        for snapshot in self._loaded().snapshots.values():
-            name, _, number = snapshot.summary.get(WAVE, "").partition(":")
-            if name == of and snapshot.summary.get(LOWER) == str(lower):
+        for snapshot in self._waves(lower):
+            name, number, _ = snapshot.summary[WAVE].split(":")
+            if name == of:
                 found.setdefault(int(number), snapshot.id)
         return found
+
+    def wave_count(self, lower: int) -> int | None:
+        """Into how many waves the epoch was cut by whoever staged the newest of them; None if none is staged."""
+        newest = max(self._waves(lower), key=lambda snapshot: snapshot.sequence, default=None)
+        return None if newest is None else int(newest.summary[WAVE].rpartition(":")[2])
+
+    def _waves(self, lower: int) -> list[Snapshot]:
+        return [each for each in self._loaded().snapshots.values() if _is_wave(each, lower)]
 
     def gather(self, attempt: str, lower: int, waves: Sequence[int]) -> None:
         """Stage the files of several waves as one snapshot; these stay for whoever else is at it."""

@@ -22,12 +22,6 @@ def answering(warehouse: str) -> Iterator[None]:
         raise FirnlineError("STORAGE_UNAVAILABLE", f"the warehouse {warehouse}: {error}") from error
 
 
-def exists(path: str) -> bool:
-    """Whether a file is there."""
-    filesystem, inner = fsspec.url_to_fs(path)
-    return bool(filesystem.exists(inner))
-
-
 def is_there(file: StoredFile) -> bool:
     """Whether a data file is there, of the right size."""
     filesystem, inner = fsspec.url_to_fs(file.path)

@@ -16,23 +16,26 @@ from firnline.errors import FirnlineError
 from firnline.model.description import Verdict
 from firnline.model.digest import Digest
 from firnline.model.durability import place_id
+from firnline.model.fingerprint import Fingerprint
 from firnline.model.graph import Graph
-from firnline.runtime.maintain import tidied
+from firnline.runtime.maintain import is_tidy, tidied
 from firnline.runtime.project import Project
 from firnline.runtime.repair import planned as plan_of_repair
 from firnline.runtime.repair import repair
 from firnline.runtime.replicas import Replicas
-from firnline.runtime.replicate import Replicated, planned, replicate
+from firnline.runtime.replicate import Replicated, forget, planned, replicate
 from firnline.runtime.replicated import at_stake, replicated_upto, waiting
+from firnline.runtime.verify import verify
 from firnline.runtime.verify_replicas import verify_replicas
-from firnline.tables.log import PARTS
+from firnline.tables.layers import newest_exchange
+from firnline.tables.log import ATTEMPT, PARTS
 from firnline.tables.port import Exchange
-from firnline.tables.sidecar import Repair
+from firnline.tables.sidecar import Repair, Sidecar
 from firnline.world import World, replaced
 from tests.disk import enlarge, small_disk
 from tests.project import firnline
 from tests.verifying import cut, data_file, flip, local, taken
-from tests.web_logs import PIPELINE, STORED, copies, merge, publish
+from tests.web_logs import PIPELINE, STORED, copies, publish
 
 
 @pytest.fixture(scope="module")
@@ -401,58 +404,27 @@ def test_a_whole_log_comes_back_but_for_its_rows(project: Project) -> None:
     assert replicated_upto(project, project.graph("web"))["seen"] == 3
 
 
-def deleted(project: Project) -> set[str]:
-    """Merge a log whose epochs were copied, and delete what the merge stands for; the copies of that at the first place."""
-    merge(project, "seen")
-    assert not [each.error for each in tidied(project, project.graph("web"), timedelta()) if each.error]
-    return gone(project)
-
-
-def gone(project: Project) -> set[str]:
-    """The copies at the first place of files that are not in the warehouse."""
-    warehouse = local(project.settings.warehouse)
-    return {path for path in held(folders(project)[0]) if not (warehouse / path).exists() and not path.endswith(".metadata.json")}
-
-
-def test_copies_of_deleted_files_go_once_what_stands_for_them_is_there(project: Project) -> None:
+def test_copies_are_forgotten_only_when_what_stands_for_them_is_there(project: Project) -> None:
+    graph = project.graph("web")
     run(project)
-    stale = deleted(project)
-    assert len([path for path in stale if path.endswith(".parquet")]) == 6
-    publish(project, "visits", 3)  # an epoch that is due, which copies give way to
-    assert run(project).forgotten == 0, "the merge is nowhere else yet"
-    assert gone(project) == stale
-    found = run(project, recovery_time=0.1)
-    assert found.forgotten == len(stale)
-    assert gone(project) == set()
-    assert run(project).forgotten == 0
-    assert replicated_upto(project, project.graph("web"))["seen"] == 3
-    assert verify_replicas(project).problems == ()
-    table = project.log("web", "seen").load()
-    assert table is not None
-    assert table.head is not None
-    local(table.head.manifest_list).unlink()
-    assert repair(project, no_session).is_whole, "what is left is enough"
-
-
-def test_copies_of_deleted_files_go_when_their_place_is_back(project: Project) -> None:
-    run(project)
-    stale, (b, _) = deleted(project), folders(project)
+    b, _ = folders(project)
+    (manifest,) = lose(project, "manifest")
+    inner = manifest.relative_to(local(project.settings.warehouse))
+    flip(b / inner)
+    manifest.unlink()
+    repair(project, no_session)
+    assert (b / inner).exists()
+    old = data_file(taken(project, "web", "visits"), 0, 0).file.path
+    publish(project, "seen", 3)
+    assert forget(project, graph, [f"file://{manifest}"]) == {f"file://{manifest}"}, "no record speaks of it"
+    newest = next(project.log("web", "visits").entries())
+    assert newest.attempt == "visits2"
     away = b.rename(b.with_name("away"))
-    assert run(project).forgotten == 0
-    assert replicated_upto(project, project.graph("web"))["seen"] == 3, "the merge is at the other place"
+    assert forget(project, graph, [old]) == set(), "its place does not answer"
     away.rename(b)
-    assert run(project).forgotten == len(stale)
-    assert gone(project) == set()
+    assert forget(project, graph, [old]) == {old}
+    assert not (b / local(old).relative_to(local(project.settings.warehouse))).exists()
     assert verify_replicas(project).problems == ()
-
-
-def test_the_copy_of_a_lost_file_stays(project: Project) -> None:
-    run(project)
-    lost = data_file(taken(project, "web", "seen"), 0, 0).file.path
-    merge(project, "seen")
-    local(lost).unlink()
-    assert run(project).forgotten == 0
-    assert gone(project) == {str(local(lost).relative_to(local(project.settings.warehouse)))}, "a merge can still be undone"
 
 
 def test_a_rescaled_log_is_safe_where_its_new_files_are(project: Project) -> None:
@@ -500,3 +472,101 @@ def test_what_a_batch_was_given_since_is_copied_with_the_next_one(project: Proje
     assert len(run(project, recovery_time=0.1).copied) == 1
     assert all((b / path).exists() for path in given)
     assert replicas.record("visits", place, "visits0") != record.without(given)
+
+
+def test_copies_are_forgotten_at_a_place_that_is_not_needed_any_more(project: Project) -> None:
+    graph, (b, c) = project.graph("web"), folders(project)
+    b.write_text("in the way")
+    run(project)
+    (manifest,) = lose(project, "manifest")
+    inner = manifest.relative_to(local(project.settings.warehouse))
+    manifest.unlink()
+    away = c.rename(c.with_name("away"))
+    assert repair(project, no_session).is_whole
+    b.unlink()
+    assert run(project).waiting == 0
+    away.rename(c)
+    assert (c / inner).exists()
+    assert forget(project, graph, [f"file://{manifest}"]) == {f"file://{manifest}"}
+    assert not (c / inner).exists()
+    assert verify_replicas(project).problems == ()
+
+
+def merge(project: Project, name: str, lower: int, upper: int) -> list[str]:
+    """Merge layers of ``visits``; the data files that went out."""
+    log = project.log("web", "visits")
+    table = log.load()
+    assert table is not None
+    newest = newest_exchange(table)
+    inside = [entry for entry in log.entries() if lower <= entry.lower and entry.description.upper <= upper]
+    out = sorted(file.path for file in log.held(table) if lower <= file.first < upper)
+    rows = [
+        {"k": n, "_epoch": upper - 1, "_diff": 1, "_part": part}
+        for epoch in range(lower, upper)
+        for part in (0, 1)
+        for n in range(part + 1)
+    ]
+    project.catalog.iceberg("web", "visits").append(
+        pa.Table.from_pylist(rows, schema=STORED), snapshot_properties={ATTEMPT: name}, branch=None
+    )
+    counted = {(upper - 1, part): Digest((part + 1) * (upper - lower), (part + 1) * (upper - lower), 0, part) for part in (0, 1)}
+    attempts = tuple(entry.attempt for entry in inside)
+    note = Sidecar("visits", lower, upper, name, Fingerprint("f" * 32, "p"), {}, counted, 1.0, merged=attempts, out=tuple(out))
+    change = Exchange(frozenset(out), (log.staged(name),))
+    assert log.exchange(0, None if newest is None else newest.id, note, change) is Verdict.FREE
+    return out
+
+
+def test_a_merge_is_copied_and_then_what_it_stands_for_is_forgotten(project: Project) -> None:
+    graph, (b, _) = project.graph("web"), folders(project)
+    run(project)
+    out = merge(project, "m", 0, 2)
+    assert verify(project).problems == ()
+    assert replicated_upto(project, graph)["visits"] == 2, "what is consolidated is not gone behind"
+    assert forget(project, graph, out) == set(), "the merge is not there yet"
+    found = run(project)
+    assert [(each.collection, each.lower, each.upper) for each in found.copied] == [("visits", "0", "2")]
+    assert replicated_upto(project, graph)["visits"] == 3
+    assert verify_replicas(project, is_deep=True).problems == ()
+    assert forget(project, graph, out) == set(out)
+    below = local(project.settings.warehouse)
+    assert not any((b / local(path).relative_to(below)).exists() for path in out)
+    assert verify_replicas(project, is_deep=True).problems == ()
+    assert run(project).copied == ()
+    for path in out:
+        local(path).unlink()
+    publish(project, "visits", 3)
+    run(project, recovery_time=0.1)
+    assert replicated_upto(project, graph)["visits"] == 4
+    log = taken(project, "web", "visits")
+    lists = [local(each.manifest_list.path) for each in log.unsuperseded()]
+    manifests = [local(manifest.file.path) for each in log.published() for manifest in each.manifests or ()]
+    before = {path: path.read_bytes() for path in (*lists, *manifests)}
+    for path in before:
+        path.unlink()
+    done = repair(project, no_session)
+    assert done.is_whole, done
+    assert {each.step.how for each in done.done} == {"restore"}
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_maintenance_removes_files_with_their_copies_or_not_yet(project: Project) -> None:
+    graph, (b, _) = project.graph("web"), folders(project)
+    warehouse = local(project.settings.warehouse)
+    run(project)
+    out = [local(path).relative_to(warehouse) for path in merge(project, "m", 0, 3)]
+
+    def stored() -> list[int]:
+        done = list(tidied(project, graph, timedelta()))
+        assert [each.error for each in done if each.error] == []
+        assert verify(project).problems == ()
+        return [sum((place / path).exists() for path in out) for place in (warehouse, b)]
+
+    assert stored() == [len(out)] * 2, "the merge is not copied yet"
+    run(project)
+    b.rename(b.with_name("away"))
+    assert stored() == [len(out), 0], "the place does not answer"
+    b.with_name("away").rename(b)
+    assert stored() == [0, 0]
+    assert verify_replicas(project, is_deep=True).problems == ()
+    assert is_tidy(project, graph, timedelta())
