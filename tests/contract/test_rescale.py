@@ -296,7 +296,7 @@ def test_metadata_that_is_lost_behind_a_rescale_is_that_before_it(iceberg: Catal
     lost = iceberg.version("web", "visits")
     assert lost is not None
     iceberg.remove(lost)
-    rebuild_metadata(iceberg, "web", "visits", lambda several: several[0])
+    assert rebuild_metadata(iceberg, "web", "visits", lost, lambda several: several[0])
     assert (rows(log), cut_into(loaded(log)), len(cells(log))) == (before, 2, 6)
     assert rescale(log, "s", 4) is Verdict.FREE
     assert (rows(log), cut_into(loaded(log)), len(cells(log))) == (before, 4, 12)
@@ -307,7 +307,7 @@ def test_metadata_that_is_lost_after_a_rescale_keeps_its_parts(rescaled: Log, ic
     lost = iceberg.version("web", "visits")
     assert lost is not None
     iceberg.remove(lost)
-    rebuild_metadata(iceberg, "web", "visits", lambda several: several[0])
+    assert rebuild_metadata(iceberg, "web", "visits", lost, lambda several: several[0])
     assert (rows(rescaled), cut_into(loaded(rescaled))) == (before, 4)
     assert problems_of(inventory(iceberg, "web", "visits")) == []
 
@@ -315,8 +315,10 @@ def test_metadata_that_is_lost_after_a_rescale_keeps_its_parts(rescaled: Log, ic
 def test_rows_after_a_rescale_are_not_taken_into_a_log_before_it(rescaled: Log, iceberg: Catalog) -> None:
     table = loaded(rescaled)
     files = sorted(path for path in iceberg.read_all(f"{table.location}/metadata") if path.endswith(".metadata.json"))
+    lost = iceberg.version("web", "visits")
+    assert lost is not None
     for path in files[1:]:  # the first of them knows of no epoch
         iceberg.remove(path)
-    rebuild_metadata(iceberg, "web", "visits", lambda several: several[0])
+    assert rebuild_metadata(iceberg, "web", "visits", lost, lambda several: several[0])
     assert (uppers(rescaled), cut_into(loaded(rescaled))) == ([30, 20, 10], 2)
     assert problems_of(inventory(iceberg, "web", "visits")) == []
