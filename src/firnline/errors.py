@@ -62,6 +62,11 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "LEASE_EXPIRED": Code(
             "Release the reader and register it anew: it begins at the frontier, with the whole state. Choose a longer lease."
         ),
+        # erasing rows
+        "NOT_A_SOURCE": Code("Erase from the sources that it comes from; what is computed follows."),
+        "BAD_CONDITION": Code("Write a condition on the collection's own columns in Spark's SQL, such as: user_id = 'u17'."),
+        "ERASURE_BLOCKED": Code("Do what the message says, then erase again; nothing is erased until then."),
+        "NOT_CONFIRMED": Code("Look at what would be erased with --dry-run, then say --yes."),
         # running a source or stage
         "STAGE_FAILED": Code("Correct the function at the line shown, then run the epoch again."),
         "BAD_SUITE": Code("Correct the suite's file in include/expectations; docs/guides/quality.md shows how one looks."),
@@ -70,14 +75,16 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         ),
         "NOT_A_DATAFRAME": Code("Return a DataFrame made from the function's own arguments."),
         "WRONG_COLUMNS": Code("Return the columns the collection was created with, its keys among them."),
-        "PLACEMENT_CHANGED": Code("Put partition_by and parts back to what they were: the rows of a log stay in their parts."),
+        "PLACEMENT_CHANGED": Code("Put partition_by back to what it was; for another number of parts, run 'firnline rescale'."),
         "UNSUPPORTED_TYPE": Code("Cast the column to a type that Iceberg v2 can keep."),
         "NOT_CONVERGED": Code("Make the step reach a fixpoint (bound what it adds), or raise most=... of iterate()."),
         "KEY_NOT_UNIQUE": Code("Make the keys identify each row, or choose other keys."),
         "NEGATIVE_WEIGHT": Code("Remove only rows that are there: a removed row must equal the stored one in every column."),
         "ENGINE_LOST": Code("Nothing: Spark's driver died; a retry goes on from the log.", retryable=True),
         "INPUT_NOT_READY": Code("Run the input for this epoch first; a retry will go on from there.", retryable=True),
-        "GENERATION_CHANGED": Code("Nothing: the collection was rewound meanwhile; a retry starts from there.", retryable=True),
+        "GENERATION_CHANGED": Code(
+            "Nothing: the collection was rewound or rescaled meanwhile; a retry starts from there.", retryable=True
+        ),
         "NO_EPOCH": Code("Call it inside a stage; in a test, inside 'with firnline.testing.at(...)'."),
         # computing a change from changes
         "NONDETERMINISTIC_FUNCTION": Code(
@@ -112,6 +119,8 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "LOG_UNREADABLE": Code("Check that the warehouse can be reached; 'firnline repair' makes a missing file again."),
         "REPLAY_DIFFERS": Code("Put the code, or what it reads from outside, back to what it was then; or bring the files back."),
         "MERGE_DIFFERS": Code("Run 'firnline verify --deep' to see which rows are not what they were, then 'firnline repair'."),
+        "RESCALE_DIFFERS": Code("Run 'firnline verify --deep' to see which rows are not what they were, then 'firnline repair'."),
+        "LOG_DAMAGED": Code("Run 'firnline verify' to see what is wrong, and 'firnline repair' to mend it; then try again."),
         "NEEDS_REWIND": Code(
             "Bring the lost files back from a copy of the warehouse, or choose on_loss='gap'; nothing is mixed until then."
         ),

@@ -106,15 +106,6 @@ def test_an_attempt_that_lost_leaves_its_files_in_the_trash(house: House) -> Non
     house.check()
 
 
-def test_what_somebody_keeps_is_not_dropped(house: House) -> None:
-    several(house, 4, [(0, 3)])
-    oldest = min(house.table.snapshots)
-    house.log.expire(NOW, keeping=[oldest])
-    assert oldest in house.table.snapshots
-    house.empty()
-    house.check()
-
-
 @pytest.mark.parametrize("point", ["trash.written", "expire.committed", "trash.removed", "trash.closed"])
 def test_killed_anywhere_it_goes_on_and_nothing_is_lost(point: str, tables: Tables, world: Mortal) -> None:
     house = House(tables)

@@ -32,7 +32,7 @@ OVERTAKEN = "publish.lost"
 """Nobody comes here who is the only one."""
 EXPIRED = "expire.committed"
 WAVED = "wave.staged"
-_OTHERS = ("repair.", "safepoint.", "replicate.", "merge.", "trash.", "expire.", "undo.", "prune.")
+_OTHERS = ("repair.", "safepoint.", "replicate.", "merge.", "trash.", "expire.", "undo.", "prune.", "erase.", "rescale.")
 OF_AN_EPOCH = [point for point in POINTS if point != WAVED and not point.startswith(_OTHERS)]
 """Repairs, holds, copies and maintenance have tests of their own, most of them in tests/contract."""
 MUCH = """

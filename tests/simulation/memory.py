@@ -85,7 +85,7 @@ class MemoryTables:
         staying = [each for each in named if str(each) not in change.out]
         self._add(present, number, dict(summary), [*staying, *staged, *back])
         kept = self._without(self._tables[present.pipeline, present.name], (*staged, *change.undone))
-        self._put(replace(kept, current=number))
+        self._put(replace(kept, current=number, properties={**kept.properties, **change.properties}))
         self._step("committed")
 
     def data_files(self, table: Metadata, snapshot: int) -> tuple[StoredFile, ...]:

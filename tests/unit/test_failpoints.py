@@ -77,7 +77,7 @@ def test_unarmed_points_cost_nothing(monkeypatch):
 def test_every_point_that_is_reached_is_in_the_table_and_the_other_way_round():
     sources = (Path(__file__).parents[2] / "src" / "firnline").rglob("*.py")
     written = {point for path in sources for point in re.findall(r'\.reach\(f?"([^"]+)"\)', path.read_text())}
-    reached = {point.replace("{kind}", kind) for point in written for kind in ("repair", "merge")}
+    reached = {point.replace("{kind}", kind) for point in written for kind in ("repair", "merge", "rescale")}
     assert reached == set(POINTS)
 
 

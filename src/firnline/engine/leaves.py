@@ -62,6 +62,7 @@ class Leaf:
         size: How many rows it has after the epoch, about.
         since: The point up to which its epochs are merged.
         floating: The columns that hold floating numbers.
+        cut_into: How many parts its rows are cut into, in these snapshots.
         parts: The parts that are read; None for all.
         chunk: What is read of it; None for all.
     """
@@ -77,6 +78,7 @@ class Leaf:
     size: int = 0
     since: int = 0
     floating: frozenset[str] = frozenset()
+    cut_into: int = 1
     parts: tuple[int, ...] | None = None
     chunk: Chunk | None = None
 

@@ -102,6 +102,12 @@ def merged(session: SparkSession, table: str, snapshot: int, lower: int, upper: 
     return summed.select(*users, F.lit(epoch).cast("bigint").alias(EPOCH), DIFF, PART)
 
 
+def recut(rows: DataFrame, columns: Sequence[Column], partition_by: Sequence[str], parts: int) -> DataFrame:
+    """Rows of a log as they are, each in its part of another number of parts."""
+    kinds = {column.name: column.kind for column in columns}
+    return rows.withColumn(PART, part_of([(name, kinds[name]) for name in partition_by], parts))
+
+
 def waves(table: str, snapshots: Sequence[int], epoch: int) -> Relation:
     """The rows of an epoch that several staged snapshots brought."""
     each = (named(table, {"versionAsOf": str(snapshot)}) for snapshot in snapshots)

@@ -77,6 +77,19 @@ def part_of(values: Iterable[Any], parts: int) -> int:
     return chain(*(NULL_ELEMENT if value is None else chain(value) for value in values)) % parts
 
 
+def parts_of_same(parts: Iterable[int], of: int, into: int) -> frozenset[int]:
+    """Where the rows of some parts are if they are cut by the same columns into another number of parts.
+
+    Both numbers are powers of two, so that each part of the one lies in a part of the other, or is made of some of them.
+
+    >>> sorted(parts_of_same([1], 2, 8)), sorted(parts_of_same([5, 7], 8, 2)), sorted(parts_of_same([3], 4, 4))
+    ([1, 3, 5, 7], [1], [3])
+    """
+    least = min(of, into)
+    wanted = {part % least for part in parts}
+    return frozenset(part for part in range(into) if part % least in wanted)
+
+
 def chain(*values: Any) -> int:
     """xxh64 over values that are not null, each seeded by the result before it, as a signed integer."""
     result = FIRST_SEED

@@ -140,6 +140,15 @@ class Place:
 
         return self._answering(folder, ask)
 
+    def paths(self, folder: str) -> list[str]:
+        """The paths of all copies below a folder; none if it is not there."""
+
+        def ask() -> list[str]:
+            filesystem, inner = self._at(folder)
+            return [f"{folder}/{path[len(inner) :].lstrip('/')}" for path in sorted(filesystem.find(inner))]
+
+        return self._answering(folder, ask)
+
     def _at(self, path: str) -> tuple[Any, str]:
         filesystem, inner = fsspec.url_to_fs(f"{self.url}/{path}")
         filesystem.invalidate_cache()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -54,8 +54,8 @@ from firnline.runtime.evaluation import in_order
 from firnline.runtime.recursion import Iterations, Recursion
 from firnline.runtime.stage_plan import StagePlan
 from firnline.runtime.waves import Cut, cut_of
-from firnline.runtime.writing import Destination, Placement
-from firnline.tables.log import Log
+from firnline.runtime.writing import Destination, Placement, Rebuilding
+from firnline.tables.log import Log, entries_of
 from firnline.tables.sidecar import Input
 
 if TYPE_CHECKING:
@@ -88,6 +88,18 @@ class _Making:
     is_summed_up: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Remade:
+    """All rows of a log, made anew, and from what."""
+
+    log: str
+    staged: Staged
+    inputs: Mapping[str, Input]
+    fingerprint: Fingerprint
+    is_exact: bool
+    """Whether the same rows come out every time, also of sums of floating numbers."""
+
+
 @dataclass(frozen=True)
 class Derived:
     """One epoch of a stage that has a plan."""
@@ -118,6 +130,24 @@ class Derived:
         if step is None:
             raise FirnlineError("REPLAY_DIFFERS", f"the plan of {self.run.collection.name!r} does not keep {log} any more")
         return self._arranged(step, self.destination, generation)
+
+    def rebuilt(self, take: Callable[[Remade], None], *, is_written: bool) -> tuple[str, ...]:
+        """All rows anew, from the state of the inputs at the epoch's end: first of what the stage keeps, then its own.
+
+        Each log is handed over before the next one, which may read it, is computed. Returns the names of what the stage keeps.
+        """
+
+        def remade(log: str, staged: Staged | Verdict, inputs: Mapping[str, Input]) -> Remade:
+            assert isinstance(staged, Staged), "what is staged anew races nobody"
+            return Remade(log, staged, inputs, self.fingerprint, self.plan.steps is not None)
+
+        for step in self._arrangements:
+            destination = Rebuilding.beside(self._destination(step), is_written=is_written)
+            staged = self._arranged(step, destination, destination.head.description.generation)
+            take(remade(step.name, staged, self._inputs_of(step, destination)))
+        staged = self._staged(self.destination.head.description.generation)
+        take(remade(self.run.collection.name, staged, self.lineage()))
+        return tuple(step.name for step in self._arrangements)
 
     def is_ahead(self) -> bool:
         """Whether an attempt before this one has already brought something that the stage keeps through the epoch."""
@@ -198,24 +228,29 @@ class Derived:
         if head is None or head.description.upper < self.run.epoch.upper:
             self._advance(step)
 
-    def _advance(self, step: Arrangement) -> None:
-        began = time.monotonic()
+    def _destination(self, step: Arrangement) -> Destination:
+        """The log of an arrangement, ready for the epoch."""
         schema = StructType.fromDDL(", ".join(f"{name} {kind}" for name, kind in self.plan.schemas[step.name]))
         assert isinstance(schema, StructType)
         keys = _keys(step)
-        placement = Placement(keys, keys, self.run.collection.parts if keys else 1)
-        destination = self.run.destination(step.name, schema, placement)
+        return self.run.destination(step.name, schema, Placement(keys, keys, self.run.collection.parts if keys else 1))
+
+    def _advance(self, step: Arrangement) -> None:
+        began = time.monotonic()
+        destination = self._destination(step)
         generation = destination.head.description.generation
         staged = self._arranged(step, destination, generation)
         if isinstance(staged, Verdict):
             if staged is not Verdict.TAKEN:
                 raise FirnlineError("GENERATION_CHANGED", f"{step.name!r} moved while its epoch was computed")
             return
-        inputs = self._with_parts(step.node, {column.name: column.id for column in step.columns}, destination)
-        seconds = time.monotonic() - began
+        seconds, inputs = time.monotonic() - began, self._inputs_of(step, destination)
         verdict = destination.publish(staged, self.run.epoch, generation, self.fingerprint, inputs, seconds)
         if verdict not in (Verdict.FREE, Verdict.TAKEN):
             raise FirnlineError("GENERATION_CHANGED", f"{step.name!r} moved while its epoch was computed")
+
+    def _inputs_of(self, step: Arrangement, destination: Destination) -> Mapping[str, Input]:
+        return self._with_parts(step.node, {column.name: column.id for column in step.columns}, destination)
 
     def _arranged(self, step: Arrangement, destination: Destination, generation: int) -> Staged | Verdict:
         """An arrangement's rows of the epoch, staged in its log."""
@@ -262,7 +297,8 @@ class Derived:
         destination, node, names = making.destination, making.node, making.destination.names
         leaves = self._narrowed(making)
         is_small = making.is_continued and _changes(leaves) <= _MOST_BROADCAST
-        node, is_colocated = (node, False) if is_small else colocated(node, self._placed(leaves))
+        placed = {name: log.placed for name, log in self._cut(leaves).items()}
+        node, is_colocated = (node, False) if is_small else colocated(node, placed)
         logs = self._logs(leaves) if sums is None else WithPartial(self._logs(leaves), sums)
         derivation = Derivation(logs, RULES, is_small=is_small, prefix=self._prefix(making.suffix))
         ids = [making.ids[name] for name in names]
@@ -288,7 +324,8 @@ class Derived:
         epoch, destination, log = self.run.epoch, making.destination, making.destination.log
         generations = {name: of.generation for name, of in self.inputs.items()}
         made_by = [self.fingerprint.code, self.fingerprint.plan, self.correction]
-        name = cut.name(log.collection, generation, epoch.lower, epoch.upper, made_by, generations, making.is_continued)
+        into = destination.placement.parts
+        name = cut.name(log.collection, generation, epoch.lower, epoch.upper, made_by, generations, making.is_continued, into)
         attempt = self.run.attempt + making.suffix
         try:
             kept = log.waves(epoch.lower, name)
@@ -384,8 +421,9 @@ class Derived:
         ours = self._log(making.destination.log.collection)
         if ours is None:
             return set()
-        logs = {name: log for name in making.leaves if (log := self._log(name))}
-        return same_parts(making.node, [making.ids[name] for name, _ in ours.placed.columns], ours.placed, logs, ())
+        placed = replace(ours.placed, parts=making.destination.placement.parts)
+        logs = self._cut(making.leaves)
+        return same_parts(making.node, [making.ids[name] for name, _ in placed.columns], placed, logs, ())
 
     def _leaves(self, node: Node) -> dict[str, Leaf]:
         inputs = {each.collection for each in walk(node) if isinstance(each, algebra.Input)}
@@ -394,9 +432,10 @@ class Derived:
             names.add(node.arrangement)
         return {name: self._leaf(name) for name in names}
 
-    def _placed(self, names: Iterable[str]) -> dict[str, Placed]:
-        """How the logs that a plan reads are cut into parts."""
-        return {name: log.placed for name in names if (log := self._log(name))}
+    def _cut(self, leaves: Mapping[str, Leaf]) -> dict[str, Stored]:
+        """How the logs that a plan reads are cut into parts: as they were when it was seen through which snapshots."""
+        logs = {name: log for name in leaves if (log := self._log(name))}
+        return {name: replace(log, placed=replace(log.placed, parts=leaves[name].cut_into)) for name, log in logs.items()}
 
     def _log(self, name: str) -> Stored | None:
         """How a log is cut into parts, and the types of its columns."""
@@ -436,7 +475,8 @@ def _around(log: Log, lower: int, upper: int, *, is_keyed: bool) -> Leaf:
     changes = weight = 0
     size = since = 0
     is_insert_only = True
-    for entry in log.entries():  # newest first
+    table = log.load()
+    for entry in () if table is None else entries_of(table):  # newest first
         ends, since = entry.description.upper, max(since, entry.description.since)
         if ends >= upper:
             new = entry.through
@@ -447,6 +487,6 @@ def _around(log: Log, lower: int, upper: int, *, is_keyed: bool) -> Leaf:
         if entry.lower < upper:
             size += entry.weight
             is_insert_only = is_insert_only and entry.rows == entry.weight
-    table = log.load()
     held = floating(table.types) if table else frozenset[str]()
-    return Leaf(old[0], new[0], old[1], new[1], changes, is_insert_only, changes == weight, is_keyed, size, since, held)
+    into = Placement.of(table).parts if table else 1
+    return Leaf(old[0], new[0], old[1], new[1], changes, is_insert_only, changes == weight, is_keyed, size, since, held, into)

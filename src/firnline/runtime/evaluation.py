@@ -52,7 +52,8 @@ def told(collection: Collection, label: str, settings: Settings) -> Iterator[Non
         yield
     except FirnlineError as error:
         where = error.where or user_line(error, root) or collection.where
-        raise FirnlineError(error.code, f"{collection.kind} {collection.name!r} at {label}: {error.what}", where) from error
+        what = f"{collection.kind} {collection.name!r} at {label}: {error.what}"
+        raise FirnlineError(error.code, what, where, todo=error.todo) from error
     except Exception as error:
         where = _line(error, root) or collection.where
         code, text = diagnosed(error)

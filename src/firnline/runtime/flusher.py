@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from firnline.errors import FirnlineError
 from firnline.model.names import QUARANTINE
-from firnline.runtime.index import lacking, published, record
+from firnline.runtime.index import lacking, line_of, published, record
 from firnline.world import world
 
 if TYPE_CHECKING:
@@ -39,6 +39,17 @@ def hand_over(project: Project, pipeline: str, collection: str, epoch: Epoch, at
         project.flusher.start()
     except Exception as error:
         _logger.warning("the ledger will hear of %s.%s later: %s", pipeline, collection, error)
+
+
+def hand_over_again(project: Project, pipeline: str, collection: str) -> None:
+    """Stash all that a log holds, after it was written down anew, and have it carried."""
+    try:
+        log = project.log(pipeline, collection)
+        for entry in log.entries():
+            project.stash.put(line_of(log, entry))
+        project.flusher.start()
+    except Exception as error:
+        _logger.warning("the ledger has old parts of %s.%s until it is rebuilt: %s", pipeline, collection, error)
 
 
 def flush(project: Project) -> int:

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from firnline.errors import FirnlineError
-from firnline.model.digest import Digest
+from firnline.model.digest import Digest, parts_of_same
 from firnline.model.graph import Graph
 from firnline.model.names import QUARANTINE
 from firnline.plan.safepoint import compacted
@@ -101,17 +101,17 @@ def lineage(
     """The lineage of an epoch of a collection, or of one part of it."""
     schedule = graph.schedule
     asked = schedule.epoch_at(schedule.point(epoch))
-    source = graph.collection(collection.removesuffix(QUARANTINE))
-    parts = 1 if collection.endswith(QUARANTINE) else source.parts
+    graph.collection(collection.removesuffix(QUARANTINE))
+    logs = _Logs(project, graph)
+    parts = logs.parts(collection)
     if part is not None and not 0 <= part < parts:
         raise FirnlineError("BAD_OPTION", f"{graph.name}.{collection} has the parts 0 to {parts - 1}, not {part}")
-    logs = _Logs(project, graph)
     target = logs.covering(collection, asked.lower, asked.upper)
     if target is None or asked.lower < logs.since(collection):
         raise logs.refusal(collection, asked.lower)
     walk = _upstream if direction == "upstream" else _downstream
     edges = list(walk(logs, target))
-    matter = _matter(target, edges, None if part is None else frozenset([part]), direction)
+    matter = _matter(logs, target, edges, None if part is None else frozenset([part]), direction)
     nodes = tuple(_node(logs, each, of) for each, of in matter.items())
     label = schedule.label(asked.lower)
     return Lineage(graph.name, collection, label, part, direction, nodes, tuple(each.as_edge(logs) for each in edges))
@@ -152,6 +152,7 @@ class _Logs:
         self.graph = graph
         self._project = project
         self._known: dict[str, list[_Publication]] = {}
+        self._parts: dict[str, int] = {}
 
     def publications(self, collection: str) -> list[_Publication]:
         """All of a collection, oldest first."""
@@ -169,6 +170,16 @@ class _Logs:
     def covering(self, collection: str, lower: int, upper: int) -> _Publication | None:
         """The one that holds an epoch."""
         return next(iter(self.within(collection, lower, upper)), None)
+
+    def parts(self, collection: str) -> int:
+        """How many parts a log has, or will have."""
+        from firnline.tables.log import PARTS
+
+        if collection not in self._parts:
+            table = self._project.log(self.graph.name, collection).load()
+            declared = next((each.parts for each in self.graph.collections if each.name == collection), 1)
+            self._parts[collection] = int((table.properties if table else {}).get(PARTS, declared))
+        return self._parts[collection]
 
     def since(self, collection: str) -> int:
         """Where the single epochs of a collection begin."""
@@ -231,7 +242,9 @@ Parts = frozenset[int] | None
 """Some parts, or all."""
 
 
-def _matter(target: _Publication, edges: list[_Read], parts: Parts, direction: Direction) -> dict[_Publication, Parts]:
+def _matter(
+    logs: _Logs, target: _Publication, edges: list[_Read], parts: Parts, direction: Direction
+) -> dict[_Publication, Parts]:
     """The parts that matter of every publication, beginning with those of the target."""
     found: dict[_Publication, Parts] = {target: parts}
     waiting = [target]
@@ -243,6 +256,8 @@ def _matter(target: _Publication, edges: list[_Read], parts: Parts, direction: D
                 continue
             known = found.get(there, frozenset())
             given = found[at] if edge.how.parts == "same" else None
+            if given is not None:  # one of the two may have been rescaled since
+                given = parts_of_same(given, logs.parts(at.log.collection), logs.parts(there.log.collection))
             more = None if known is None or given is None else known | given
             if there not in found or more != known:
                 found[there] = more

@@ -19,7 +19,7 @@ from firnline.plan.layers import Group, Layer, groups
 from firnline.runtime.project import Project
 from firnline.tables.control import TABLE as CONTROL
 from firnline.tables.layers import MERGE, newest_exchange
-from firnline.tables.log import Entry, Log, entries_of, head_of
+from firnline.tables.log import Entry, Log, cut_into, entries_of, head_of
 from firnline.tables.port import Exchange
 from firnline.tables.sidecar import Input, Sidecar
 from firnline.world import world
@@ -190,7 +190,7 @@ class _Merging:
 
     def _compare(self, sidecars: Sequence[Sidecar], digests: Digests) -> None:
         """Refuse rows that are not the sum of those that were published."""
-        published, found = _by_part(*(sidecar.digests for sidecar in sidecars)), _by_part(digests)
+        published, found = by_part(*(sidecar.digests for sidecar in sidecars)), by_part(digests)
         parts = sorted(published.keys() | found.keys())
         wrong = [part for part in parts if not published.get(part, Digest()).is_same_state(found.get(part, Digest()))]
         if wrong:
@@ -214,10 +214,12 @@ class _Merging:
             digests,
             sum(entry.seconds for entry in self.entries),
             merged=tuple(entry.attempt for entry in self.entries),
+            parts=cut_into(self.table),
         )
 
 
-def _by_part(*several: Digests) -> dict[int, Digest]:
+def by_part(*several: Digests) -> dict[int, Digest]:
+    """Digests added up over epochs."""
     added: dict[int, Digest] = {}
     for digests in several:
         for (_, part), digest in digests.items():

@@ -58,9 +58,12 @@ def sidecar(project: Project, graph: Graph, log: Holding, snapshot: int, session
 
     table = project.log(log.pipeline, log.collection)
     entry = next(entry for entry in table.entries() if entry.snapshot == snapshot)
-    line = next(
-        (each for each in _lines(project, log.pipeline, log.collection) if each.publication.attempt == entry.attempt), None
+    known = (
+        each
+        for each in _lines(project, log.pipeline, log.collection)
+        if (each.publication.attempt, each.publication.sidecar) == (entry.attempt, entry.sidecar)
     )
+    line = next(known, None)
     if line is not None:
         digests = {(of.epoch, of.part): Digest(of.rows, of.weight, of.first, of.second) for of in line.parts}
         inputs = {

@@ -132,21 +132,20 @@ class _Repair:
 
 def _repairs(project: Project, table: Metadata) -> Iterator[_Repair]:
     from firnline.tables.layers import is_repair
-    from firnline.tables.log import ATTEMPT, head_of
+    from firnline.tables.log import ATTEMPT, START, head_of
     from firnline.tables.metadata import SIDECAR
     from firnline.tables.sidecar import Repair
 
-    description = head_of(table).description
+    description, start = head_of(table).description, int(table.properties[START])
     for newness, snapshot in enumerate(table.main_line()):
         if not is_repair(snapshot) or Description.of_properties(snapshot.summary).generation != description.generation:
             continue
-        lower, upper = description.since, description.upper
+        lower, upper = start, description.upper
         try:
-            files = Repair.of_json(project.catalog.read(snapshot.summary[SIDECAR])).files
-            lower, upper = (
-                min((each.first for each in files), default=upper),
-                max((each.last + 1 for each in files), default=upper),
-            )
+            note = Repair.of_json(project.catalog.read(snapshot.summary[SIDECAR]))
+            if note.parts is None:
+                lower = min((each.first for each in note.files), default=upper)
+                upper = max((each.last + 1 for each in note.files), default=upper)
         except (OSError, ValueError, KeyError, TypeError):
-            pass  # without its note it may be about anything
+            pass  # without its note it may be about anything, as a rescale is about everything
         yield _Repair(snapshot.summary[ATTEMPT], description.generation, lower, upper, newness)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from firnline.model.graph import Graph
 from firnline.model.hold import Hold
 from firnline.plan.agreement import Agreement
+from firnline.plan.erasure import check_free
 from firnline.plan.safepoint import SafePoint
 from firnline.plan.safepoint import safe_point as decided
 from firnline.runtime.project import Project
@@ -42,6 +43,18 @@ def let_go(project: Project, graph: Graph) -> int:
         return decided(graph, agreement, more, floor, world().now()).at
 
     return project.control(graph.name).let_go(choose)
+
+
+def let_go_upto(project: Project, graph: Graph, point: int) -> None:
+    """Record a point up to which epochs are let go of, whatever retention says; refused if anything else holds them."""
+    heads = _heads(project, graph)
+    more, floor = list(_beside(project, graph, heads)), _floor(graph, heads)
+
+    def choose(agreement: Agreement) -> int:
+        check_free(graph, decided(graph, agreement, more, floor, world().now()).holds, point)
+        return point
+
+    project.control(graph.name).let_go(choose)
 
 
 def hold(project: Project, graph: Graph, place: Callable[[Agreement, int], Hold]) -> Hold:

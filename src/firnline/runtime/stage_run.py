@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -25,11 +25,11 @@ from firnline.model.names import BOOKKEEPING, DIFF, QUARANTINE
 from firnline.plan.safepoint import compacted
 from firnline.runtime.attempt import Published, Staged
 from firnline.runtime.checks import Checks, staged_rows
-from firnline.runtime.derived import Derived
+from firnline.runtime.derived import Derived, Remade
 from firnline.runtime.evaluation import checked, in_order, told
 from firnline.runtime.project import Declared, Project
 from firnline.runtime.stage_plan import made_of, plan_of
-from firnline.runtime.writing import Destination, Placement, Rewriting
+from firnline.runtime.writing import Destination, Placement, Rebuilding, Rewriting
 from firnline.tables.log import Head
 from firnline.tables.sidecar import Input
 
@@ -77,6 +77,34 @@ class StageRun:
                 given.close()
         assert isinstance(again, Staged), "what is staged again races nobody"
         return again
+
+    def rebuild(self, take: Callable[[Remade], None], *, is_written: bool = True) -> tuple[str, ...]:
+        """Make all rows of a stage anew, from the state of its inputs at the epoch's end, and of what it keeps beside it.
+
+        Args:
+            take: Given each log's rows, staged if ``is_written``; what the stage keeps comes first.
+            is_written: Whether rows are staged, or only added up.
+
+        Returns:
+            The names of what the stage keeps.
+        """
+        with told(self.collection, self.declared.graph.schedule.label(self.epoch.lower), self.project.settings):
+            return self._prepared(is_written=is_written).rebuilt(take, is_written=is_written)
+
+    def check_rebuildable(self) -> None:
+        """Refuse a stage whose plan cannot be made, or does not fit its log, before anything is computed."""
+        with told(self.collection, "plan", self.project.settings):
+            self._prepared(is_written=False)
+
+    def _prepared(self, *, is_written: bool) -> Derived:
+        heads = {name: self.project.log(self.declared.graph.name, name).head() for name in self.collection.inputs}
+        inputs = {name: head for name, head in heads.items() if head is not None}
+        frames = {name: self._input(name, head) for name, head in inputs.items()}
+        made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
+        plan = plan_of(self.session, self.collection, frames, made, self.declared.graph)
+        destination = Rebuilding.beside(self._into(made.frame), is_written=is_written)
+        lineages = {name: self._lineage(name, head) for name, head in inputs.items()}
+        return Derived(self, plan, destination, made.frame, lineages, destination.parts)
 
     def _replayed(self, given: SourceEpoch, destination: Rewriting, is_corrected: bool) -> Staged | Verdict:
         generation = destination.head.description.generation

@@ -31,13 +31,10 @@ from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import BOOKKEEPING, DIFF, EPOCH, PART
 from firnline.runtime.attempt import Digests, Staged, approved, staged
 from firnline.runtime.evaluation import difference_of
-from firnline.tables.log import START, Head, Log, head_of
+from firnline.tables.log import PARTITION_BY, PARTS, START, Head, Log, cut_by, cut_into, head_of
 from firnline.tables.metadata import Metadata
 from firnline.tables.sidecar import Input, Sidecar
 from firnline.world import world
-
-PARTITION_BY = "firnline.partition-by"
-PARTS = "firnline.parts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +48,11 @@ class Placement:
 
     @classmethod
     def of(cls, table: Metadata) -> Placement:
-        """Where the rows of a log went, as it was created."""
-        return cls(partition_by=tuple(json.loads(table.properties[PARTITION_BY])), parts=int(table.properties[PARTS]))
+        """Where the rows of a log go."""
+        return cls(partition_by=cut_by(table), parts=cut_into(table))
 
     def as_properties(self) -> dict[str, str]:
-        """What a log is created with and keeps."""
+        """What a log is created with; the number of parts changes when it is rescaled."""
         return {PARTITION_BY: json.dumps(self.partition_by), PARTS: str(self.parts)}
 
 
@@ -79,13 +76,10 @@ class Destination:
         table = log.load() or log.create(to_arrow_schema(found), placement.keys, start, placement.as_properties())
         stored = _stored(session, name, tuple(table.types.items()))
         complaint = difference_of(found, stored)
-        code = "WRONG_COLUMNS"
-        if not complaint and any(table.properties[key] != value for key, value in placement.as_properties().items()):
-            placed = f"partition_by={table.properties[PARTITION_BY]} and parts={table.properties[PARTS]}"
-            code, complaint = "PLACEMENT_CHANGED", f"the collection was created with {placed}"
-        if complaint and head_of(table).snapshot is not None:
-            raise FirnlineError(code, complaint, where)
-        if complaint:
+        refusal = FirnlineError("WRONG_COLUMNS", complaint, where) if complaint else _misplaced(log, table, placement, where)
+        if refusal is not None and head_of(table).snapshot is not None:
+            raise refusal
+        if refusal is not None:
             table = log.recreate(to_arrow_schema(found), placement.keys, start, placement.as_properties())
             stored = _stored(session, name, tuple(table.types.items()))
         return cls(session, log, name, head_of(table), tuple(staging.columns_of(stored, table.columns)), placement)
@@ -197,7 +191,18 @@ class Destination:
         """Publish what was staged, from where the log ended up to the epoch's end."""
         lower = self.head.description.upper
         name = self.log.collection
-        sidecar = Sidecar(name, lower, epoch.upper, made.attempt, fingerprint, inputs, made.digests, seconds, determinants)
+        sidecar = Sidecar(
+            name,
+            lower,
+            epoch.upper,
+            made.attempt,
+            fingerprint,
+            inputs,
+            made.digests,
+            seconds,
+            determinants,
+            parts=self.placement.parts,
+        )
         verdict = self.log.publish(generation, sidecar, made.snapshot, is_one=lower >= epoch.lower)
         if made.is_in_waves:
             self.log.sweep(epoch.lower)
@@ -249,6 +254,10 @@ class Rewriting(Destination):
         """Write the rows of the parts beside the main line; their digests are all the audit there is."""
         epoch = self.merged or epoch
         rows, seen = staging.narrowed(self._placed(delta, epoch), self.parts)
+        made = self._written(rows, epoch, attempt)
+        return replace(made, computed=int(seen.get["rows"] or 0))
+
+    def _written(self, rows: DataFrame, epoch: Epoch, attempt: str) -> Staged:
         try:
             staging.stage(self.session, rows, self.table, attempt, epoch.lower)
             world().reach("stage.written")
@@ -256,13 +265,60 @@ class Rewriting(Destination):
             table = self.log.load()
             assert table is not None
             parent = table.snapshots[snapshot].parent
-            assert parent is not None, "a log that lost something holds something"
-            stored = staging.staged_rows(self.session, self.table, snapshot, parent)
+            if parent is None:  # of a log that was just created
+                stored = staging.epoch_rows(self.session, self.table, snapshot, epoch.lower)
+            else:
+                stored = staging.staged_rows(self.session, self.table, snapshot, parent)
             digests = staging.digests(stored, self.columns)
         except BaseException:
             self.log.discard(attempt)
             raise
-        return Staged(snapshot, attempt, digests, int(seen.get["rows"] or 0))
+        return Staged(snapshot, attempt, digests)
+
+
+@dataclass(frozen=True)
+class Rebuilding(Rewriting):
+    """A log as if it held nothing, for all of its rows to be made anew, or only to be compared with what it holds."""
+
+    is_written: bool = True
+
+    @classmethod
+    def beside(cls, ready: Destination, *, is_written: bool) -> Rebuilding:
+        """The log that an epoch would go into."""
+        table = ready.log.load()
+        assert table is not None, "a destination has a table"
+        start = Description(ready.head.description.generation, ready.head.description.since, int(table.properties[START]))
+        parts = tuple(range(ready.placement.parts))
+        place = (ready.table, Head(start, None, None), ready.columns, ready.placement, parts)
+        return cls(ready.session, ready.log, *place, is_written=is_written)
+
+    def before(self, epoch: Epoch, parts: Sequence[int] | None = None) -> Relation:
+        """No rows, whatever the log holds."""
+        none = filtered(named(self.table), call("<", column(EPOCH), integer(self.head.description.upper)))
+        return self._of_parts(none, parts)
+
+    def stage(
+        self, delta: Relation, epoch: Epoch, generation: int, attempt: str, *, is_proven: bool = False, is_few: bool = False
+    ) -> Staged | Verdict:
+        """Write all rows beside the main line, or only add them up."""
+        rows = self._placed(delta, epoch)
+        if not self.is_written:
+            return Staged(None, attempt, staging.digests(rows, self.columns))
+        return self._written(rows, epoch, attempt)
+
+
+def _misplaced(log: Log, table: Metadata, placement: Placement, where: Location) -> FirnlineError | None:
+    """Why rows that are placed otherwise than a log's cannot go there; None if they are not."""
+    stored = Placement.of(table)
+    if stored.partition_by != placement.partition_by:
+        what = f"the collection was created with partition_by={list(stored.partition_by)}, not {list(placement.partition_by)}"
+        return FirnlineError("PLACEMENT_CHANGED", what, where)
+    if stored.parts != placement.parts:
+        owner = log.collection.partition("__")[0]
+        what = f"the code says parts={placement.parts}, and the log of {log.collection!r} has {stored.parts}"
+        rescale = f"firnline rescale {log.pipeline}.{owner} --parts {placement.parts}"
+        return FirnlineError("PLACEMENT_CHANGED", what, where, todo=f"Run '{rescale}', or set parts={stored.parts} in the code.")
+    return None
 
 
 @lru_cache

@@ -183,6 +183,8 @@ class Catalog:
         with reachable(), answering(self.warehouse), SparingTransaction(loaded) as transaction:
             coming = [file for snapshot in change.staged for file in _files(loaded, snapshot)]
             exchanging(transaction, summary, change, coming).commit()
+            if change.properties:
+                transaction.set_properties(dict(change.properties))
             if change.staged or change.undone:
                 ExpireSnapshots(transaction).by_ids([*change.staged, *change.undone]).commit()
 

@@ -8,7 +8,7 @@ state.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from itertools import islice
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from firnline.tables.layers import (
     LOWER,
     Range,
     description_of,
+    is_for_exchange,
     is_merge,
     is_repair,
     layers,
@@ -34,12 +35,12 @@ METADATA: Mapping[str, str] = MappingProxyType(
 """Properties by which whoever commits removes older metadata files; some stay, from which a lost one is made again."""
 
 
-def expirable(table: Metadata, now: datetime, grace: timedelta, keeping: Collection[int] = ()) -> list[int]:
+def expirable(table: Metadata, now: datetime, grace: timedelta) -> list[int]:
     """The snapshots of a log that may be dropped now."""
     before = (now - grace).timestamp() * 1000
     found = [each for each, since in superseded(table).items() if since <= before]
     found += [each for each in abandoned(table) if table.snapshots[each].timestamp_ms <= before]
-    kept = {*keeping, *_needed(table)}
+    kept = _needed(table)
     stood_on = {each.parent for each in table.snapshots.values() if _is_staged(each) and each.id not in found}
     return [each for each in found if each not in kept and each not in stood_on]
 
@@ -60,14 +61,14 @@ def superseded(table: Metadata) -> dict[int, int]:
 def abandoned(table: Metadata) -> list[int]:
     """The staged snapshots that nobody can publish any more, alive or dead: the log already holds their epochs.
 
-    A merge's cannot once there is an exchange that it did not know of.
+    What is staged for a merge or a rescale cannot once there is an exchange that it did not know of.
     """
     if table.head is None:
         return []
     upper, exchanged = description_of(table, table.head).upper, newest_exchange(table)
 
     def is_abandoned(staged: Snapshot) -> bool:
-        if is_merge(staged):
+        if is_for_exchange(staged):
             return exchanged is not None and exchanged.sequence > staged.sequence
         return LOWER in staged.summary and int(staged.summary[LOWER]) < upper
 

@@ -22,7 +22,7 @@ from firnline.plan.verification import Account, DataFile, File, Holding, Manifes
 from firnline.tables.avro import check_whole
 from firnline.tables.catalog import Catalog
 from firnline.tables.control import TABLE as CONTROL
-from firnline.tables.layers import description_of, is_merge, is_repair, newest_exchange, subsumed
+from firnline.tables.layers import description_of, is_merge, is_repair, newest_exchange, newest_rescale, subsumed
 from firnline.tables.log import START, entry_of
 from firnline.tables.metadata import SIDECAR, Metadata, Snapshot
 from firnline.tables.sidecar import Repair, Sidecar
@@ -155,13 +155,14 @@ class _Inventory:
         if is_repair(snapshot):
             return self._repaired(snapshot, revision)
         try:
-            entry = entry_of(self.table, snapshot)
+            entry = entry_of(self.table, snapshot, None if is_subsumed else self._rescale)
         except (FirnlineError, KeyError, ValueError):
             return revision
         said = Account(
             entry.attempt, entry.lower, entry.description.upper, entry.fingerprint, entry.rows, entry.weight, entry.seconds
         )
         revision = replace(revision, description=description_of(self.table, snapshot), summary=said)
+        self.storage.file(snapshot.summary[SIDECAR])
         file = self.storage.file(entry.sidecar)
         if file.size is None:
             return replace(revision, sidecar=file)
@@ -264,6 +265,13 @@ class _Inventory:
             return subsumed(self.table)
         except (FirnlineError, KeyError, ValueError):
             return set()  # a snapshot that is not ours is told of where it stands
+
+    @cached_property
+    def _rescale(self) -> Snapshot | None:
+        try:
+            return newest_rescale(self.table)
+        except (FirnlineError, KeyError, ValueError):
+            return None
 
     @cached_property
     def _io(self) -> FileIO:

@@ -19,6 +19,8 @@ LAYER = "firnline.layer"
 """Of a merge: where its layer ends; its description tells where the log did."""
 REPAIR = "repair"
 """The kind of a snapshot that holds the same rows as the one before, in other files."""
+RESCALE = "rescale"
+"""The kind of a snapshot that holds the same rows as the one before, cut into another number of parts."""
 MERGE = "merge"
 """The kind of a snapshot that holds the same states as the one before, from its layer's end on, in other files."""
 
@@ -85,8 +87,8 @@ def description_of(table: Metadata, snapshot: Snapshot) -> Description:
 
 
 def is_repair(snapshot: Snapshot) -> bool:
-    """Whether a snapshot only exchanged files."""
-    return snapshot.summary.get(KIND) == REPAIR
+    """Whether a snapshot only exchanged files: a repair, or a rescale."""
+    return snapshot.summary.get(KIND) in (REPAIR, RESCALE)
 
 
 def is_merge(snapshot: Snapshot) -> bool:
@@ -94,6 +96,16 @@ def is_merge(snapshot: Snapshot) -> bool:
     return snapshot.summary.get(KIND) == MERGE
 
 
+def is_for_exchange(staged: Snapshot) -> bool:
+    """Whether a staged snapshot waits to be exchanged for layers that the log holds already."""
+    return staged.summary.get(KIND) in (MERGE, RESCALE)
+
+
+def newest_rescale(table: Metadata) -> Snapshot | None:
+    """The newest rescale of the present generation: it wrote down anew how every layer before it is cut."""
+    return next((snapshot for snapshot in of_generation(table) if snapshot.summary.get(KIND) == RESCALE), None)
+
+
 def newest_exchange(table: Metadata) -> Snapshot | None:
-    """The newest repair or merge of the main line: older snapshots may name files that are gone."""
+    """The newest repair, rescale or merge of the main line: older snapshots may name files that are gone."""
     return next((snapshot for snapshot in table.main_line() if is_repair(snapshot) or is_merge(snapshot)), None)

@@ -9,8 +9,9 @@ snapshots still name the files that went, so nobody reads through them any more.
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
@@ -29,11 +30,13 @@ from firnline.tables.layers import (
     LOWER,
     MERGE,
     REPAIR,
+    RESCALE,
     description_of,
     is_merge,
     is_repair,
     layers,
     newest_exchange,
+    newest_rescale,
     of_generation,
     range_of,
 )
@@ -47,6 +50,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 START = "firnline.start"
+PARTITION_BY = "firnline.partition-by"
+"""Of a log: the columns that its rows are cut by."""
+PARTS = "firnline.parts"
+"""Of a log: how many parts they are cut into."""
 ATTEMPT = "firnline.attempt"
 WAVE = "firnline.wave"
 ROWS = "firnline.rows"
@@ -237,6 +244,8 @@ class Log:
             ours = [staged] if staged is not None and staged in table.snapshots else []
             if verdict is Verdict.FREE and staged is not None and not ours:
                 return Verdict.MOVED
+            if verdict is Verdict.FREE and ours and not is_cut_as(table, sidecar.parts):
+                verdict = Verdict.MOVED
             if verdict is not Verdict.FREE:
                 if ours:
                     self._drop(table, ours, "lost")
@@ -257,20 +266,32 @@ class Log:
 
         return until_known(f"{self.pipeline}.{self.collection}", attempt_once)
 
-    def exchange(self, generation: int, since: int | None, note: Repair | Sidecar, change: Exchange) -> Verdict:
+    def recut(self, rescale: str, sidecar: Sidecar, staged: int | None) -> str:
+        """Write down how a layer is cut by a rescale that is about to be committed, and is staged; where."""
+        table = self._loaded()
+        files = () if staged is None else self._catalog.data_files(table, staged)
+        path = _recut_path(f"{table.location}/firnline/{rescale}.json", sidecar.attempt)
+        self._catalog.write(path, replace(sidecar, files=files).as_json())
+        return path
+
+    def exchange(
+        self, generation: int, since: int | None, note: Repair | Sidecar, change: Exchange, upper: int | None = None
+    ) -> Verdict:
         """Let the head name other data files for the same rows, exactly once, whoever publishes meanwhile.
 
         Args:
             generation: The log's, as it was when it was looked at.
             since: The newest exchange then.
-            note: What is written down about it: of a repair, or the sidecar of a merge.
+            note: What is written down about it: of a repair or a rescale, or the sidecar of a merge.
             change: Which files go and which come.
+            upper: Where the log ended then, if it must not have grown since, as for a rescale.
 
         Returns:
             FREE when it is done; MOVED when somebody else exchanged files meanwhile or what was staged is gone: look again.
+            MOVED also if the log has grown and must not have; what is staged stays then.
         """
         is_described = False
-        kind = MERGE if isinstance(note, Sidecar) else REPAIR
+        kind = _kind(note)
 
         def attempt_once() -> Verdict:
             nonlocal is_described
@@ -286,6 +307,8 @@ class Log:
                     self._drop(table, ours, "lost")
                     world().reach(f"{kind}.lost")
                 return Verdict.MOVED if description.generation == generation else Verdict.FENCED
+            if upper not in (None, description.upper):
+                return Verdict.MOVED
             world().reach(f"{kind}.judged")
             path = f"{table.location}/firnline/{note.attempt}.json"
             if not is_described:
@@ -314,14 +337,11 @@ class Log:
         except Exception as error:
             _logger.info("staging of %s.%s was left behind: %s", self.pipeline, self.collection, error)
 
-    def expire(self, grace: timedelta, keeping: Collection[int] = ()) -> int:
-        """Drop the snapshots that nothing needs any more; how many. What is asked of a snapshot that ``keeping`` names stays.
-
-        Whoever staged one and is still at it finds the epoch taken, as ever.
-        """
+    def expire(self, grace: timedelta) -> int:
+        """Drop the snapshots that nothing needs any more; how many. Whoever is still at one finds the epoch taken, as ever."""
 
         def expiring(table: Metadata) -> list[int]:
-            return expirable(table, world().now(), grace, keeping)
+            return expirable(table, world().now(), grace)
 
         return self._dropping(expiring, "expired")
 
@@ -421,22 +441,52 @@ def repair_summary(table: Metadata, repair: Repair, path: str) -> dict[str, str]
     code = {} if fingerprint is None else {FINGERPRINT: fingerprint.code}
     plan = {PLAN: fingerprint.plan} if fingerprint is not None and fingerprint.plan else {}
     gap = {GAP: repair.gap} if repair.gap else {}
-    return {KIND: REPAIR, ATTEMPT: repair.attempt, SIDECAR: path, **code, **plan, **gap}
+    return {KIND: _kind(repair), ATTEMPT: repair.attempt, SIDECAR: path, **code, **plan, **gap}
+
+
+def _kind(note: Repair | Sidecar) -> str:
+    """What an exchange is, by what is written down about it."""
+    if isinstance(note, Sidecar):
+        return MERGE
+    return REPAIR if note.parts is None else RESCALE
+
+
+def cut_by(table: Metadata) -> tuple[str, ...]:
+    """The columns that the rows of a log are cut by."""
+    return tuple(json.loads(table.properties[PARTITION_BY]))
+
+
+def cut_into(table: Metadata) -> int:
+    """How many parts the rows of a log are cut into."""
+    return int(table.properties[PARTS])
+
+
+def is_cut_as(table: Metadata, parts: int | None) -> bool:
+    """Whether rows that were placed into so many parts fit a log: it may have been rescaled since."""
+    return parts is None or table.properties.get(PARTS, str(parts)) == str(parts)
+
+
+def _recut_path(rescale: str, attempt: str) -> str:
+    """Where a rescale, given by its own note, wrote down anew what an attempt had brought."""
+    return f"{rescale.removesuffix('.json')}/{attempt}.json"
 
 
 def entries_of(table: Metadata) -> Iterator[Entry]:
     """The layers of a loaded table, the newest range first."""
-    exchanged = newest_exchange(table)
+    exchanged, rescale = newest_exchange(table), newest_rescale(table)
     for snapshot in layers(table):
-        entry = entry_of(table, snapshot)
+        entry = entry_of(table, snapshot, rescale)
         if exchanged is not None and snapshot.sequence < exchanged.sequence:
             entry = replace(entry, through=(exchanged.id, description_of(table, exchanged).upper))
         yield entry
 
 
-def entry_of(table: Metadata, snapshot: Snapshot) -> Entry:
-    """What the summary of a publish or a merge says."""
+def entry_of(table: Metadata, snapshot: Snapshot, rescale: Snapshot | None = None) -> Entry:
+    """What the summary of a publish or a merge says; of a layer that a rescale has cut anew, the sidecar is the rescale's."""
     properties = snapshot.summary
+    sidecar = properties[SIDECAR]
+    if rescale is not None and snapshot.sequence < rescale.sequence:
+        sidecar = _recut_path(rescale.summary[SIDECAR], properties[ATTEMPT])
     description, brought = description_of(table, snapshot), range_of(table, snapshot)
     return Entry(
         snapshot=snapshot.id,
@@ -446,7 +496,7 @@ def entry_of(table: Metadata, snapshot: Snapshot) -> Entry:
         weight=int(properties[WEIGHT]),
         fingerprint=Fingerprint(properties[FINGERPRINT], properties.get(PLAN)),
         attempt=properties[ATTEMPT],
-        sidecar=properties[SIDECAR],
+        sidecar=sidecar,
         seconds=float(properties[SECONDS]),
         published_at=datetime.fromtimestamp(snapshot.timestamp_ms / 1000, UTC),
         through=(snapshot.id, description.upper),

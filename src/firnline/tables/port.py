@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,6 +26,7 @@ class Exchange:
         back: Data files that were taken out and are named again.
         instead_of_head: The snapshot whose manifest list stands for the head's, which cannot be read; zero if none can.
         undone: Snapshots of the main line that are dropped with it, since they are not true any more.
+        properties: What the table's properties say from then on.
     """
 
     out: frozenset[str] = frozenset()
@@ -35,6 +36,7 @@ class Exchange:
     back: tuple[StoredFile, ...] = ()
     instead_of_head: int | None = None
     undone: tuple[int, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from firnline.model.description import Description
 from firnline.tables.catalog import Catalog
 from firnline.tables.exchanging import named_again
 from firnline.tables.layers import KIND, LAYER, MERGE
-from firnline.tables.log import head_of, staged_by, summary_of
+from firnline.tables.log import head_of, is_cut_as, staged_by, summary_of
 from firnline.tables.metadata import Metadata
 from firnline.tables.sidecar import Sidecar
 from firnline.tables.storage import is_there
@@ -83,10 +83,14 @@ def _followers(catalog: Catalog, table: Metadata, choose: Choose) -> Iterator[tu
     """The sidecars that follow the end of a log, one after the other, whose data files are all there."""
     found: list[tuple[Sidecar, str]] = []
     for path, content in catalog.read_all(f"{table.location}/firnline").items():
+        folder, _, name = path.rpartition("/")
         try:
-            found.append((Sidecar.of_json(content), f"{table.location}/firnline/{path.rsplit('/', 1)[-1]}"))
+            sidecar = Sidecar.of_json(content)
         except (ValueError, KeyError, TypeError):
             continue  # a repair's, or damaged itself
+        # What a rescale wrote down anew lies in a folder of its own; and what came after one does not fit what is before it.
+        if folder.endswith("/firnline") and is_cut_as(table, sidecar.parts):
+            found.append((sidecar, f"{table.location}/firnline/{name}"))
     upper = head_of(table).description.upper
     while True:
         next_ones = [(each, path) for each, path in found if each.lower == upper and _is_there(each)]

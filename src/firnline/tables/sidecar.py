@@ -56,6 +56,8 @@ class Sidecar:
     """Of a merge: the data files that are not named any more."""
     left: tuple[str, ...] = ()
     """The manifest lists of the staging that it took over: nobody names them any more."""
+    parts: int | None = None
+    """How many parts its rows were placed into; None if that is not known."""
 
     def total(self) -> Digest:
         """The digest of the whole snapshot."""
@@ -80,6 +82,7 @@ class Sidecar:
             "files": None if self.files is None else [asdict(file) for file in self.files],
             **({"merged": self.merged, "out": self.out} if self.merged else {}),
             "left": self.left,
+            "parts": self.parts,
         }
         return json.dumps(document).encode()
 
@@ -106,12 +109,13 @@ class Sidecar:
             tuple(data.get("merged", ())),
             tuple(data.get("out", ())),
             tuple(data.get("left", ())),
+            data.get("parts"),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What a repair did to a log, written beside its snapshot."""
+    """What a repair, or a rescale, did to a log, written beside its snapshot."""
 
     collection: str
     attempt: str
@@ -128,10 +132,14 @@ class Repair:
     """The gap that it opened, if it took rows out and put none in their place."""
     left: tuple[str, ...] = ()
     """The manifest lists of the staging that it took over: nobody names them any more."""
+    parts: int | None = None
+    """Of a rescale: how many parts there are from then on."""
+    recut: tuple[str, ...] = ()
+    """Of a rescale: where it is written down anew what the layers brought."""
 
     def as_json(self) -> bytes:
         """The file's content."""
-        return json.dumps({"version": VERSION, "kind": "repair", **asdict(self)}).encode()
+        return json.dumps({"version": VERSION, "kind": "repair" if self.parts is None else "rescale", **asdict(self)}).encode()
 
     @classmethod
     def of_json(cls, content: bytes) -> Repair:
@@ -148,6 +156,8 @@ class Repair:
             data["seconds"],
             data.get("gap", ""),
             tuple(data.get("left", ())),
+            data.get("parts"),
+            tuple(data.get("recut", ())),
         )
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from firnline.errors import FirnlineError
 from firnline.model.stored_file import StoredFile
+from firnline.tables.layers import KIND, RESCALE
 from firnline.tables.metadata import SIDECAR, Metadata, Snapshot
 from firnline.tables.port import Manifest, Tables
 from firnline.world import world
@@ -103,7 +104,7 @@ class Trash:
             except (OSError, ValueError, EOFError) as error:
                 what = f"{table.pipeline}.{table.name}: what snapshot {snapshot.id} names: {type(error).__name__}: {error}"
                 raise FirnlineError("LOG_UNREADABLE", what) from error
-            own = (snapshot.manifest_list, snapshot.summary.get(SIDECAR, ""))
+            own = (snapshot.manifest_list, snapshot.summary.get(SIDECAR, ""), *self._recut(snapshot))
             below = (*(each.path for each in manifests), *(each.path for each in files))
             found.update(map(file_key, (*own, *below)))
         return found
@@ -112,7 +113,7 @@ class Trash:
         """The files of a record that are not among those that anybody names, in the order in which they may be removed."""
         layers: tuple[dict[str, Piece], ...] = ({}, {}, {})
         for dropped in record.dropped:
-            lists = [dropped.manifest_list, *self._left(dropped)]
+            lists = [dropped.manifest_list, *self._noted(dropped.sidecar, "left")]
             for path in lists:
                 for manifest in self._manifests(path):
                     if file_key(manifest.path) in named:
@@ -122,7 +123,8 @@ class Trash:
                     layers[1][manifest.path] = Piece(manifest.path, manifest.bytes)
                 layers[2][path] = Piece(path, 0)
             if dropped.sidecar:
-                layers[2][dropped.sidecar] = Piece(dropped.sidecar, 0)
+                notes = (*self._noted(dropped.sidecar, "recut"), dropped.sidecar)
+                layers[2].update({path: Piece(path, 0) for path in notes})
         return [piece for layer in layers for piece in layer.values() if file_key(piece.path) not in named]
 
     def is_due(self, record: Record, grace: timedelta) -> bool:
@@ -146,11 +148,15 @@ class Trash:
             self.tables.remove(record.path)
             world().reach("trash.closed")
 
-    def _left(self, dropped: Dropped) -> tuple[str, ...]:
-        """The manifest lists of staging that a publish took over."""
+    def _recut(self, snapshot: Snapshot) -> tuple[str, ...]:
+        """The sidecars that a rescale wrote anew."""
+        is_rescale = snapshot.summary.get(KIND) == RESCALE
+        return self._noted(snapshot.summary.get(SIDECAR, ""), "recut") if is_rescale else ()
+
+    def _noted(self, sidecar: str, what: str) -> tuple[str, ...]:
+        """Other files that a sidecar tells of: lists of staging that it took over, or sidecars that were written anew."""
         try:
-            content = self.tables.read(dropped.sidecar) if dropped.sidecar else b"{}"
-            return tuple(json.loads(content).get("left", ()))
+            return tuple(json.loads(self.tables.read(sidecar)).get(what, ())) if sidecar else ()
         except (FileNotFoundError, ValueError):
             return ()
 

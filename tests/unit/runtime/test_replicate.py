@@ -28,9 +28,9 @@ from firnline.runtime.replicated import at_stake, replicated_upto, waiting
 from firnline.runtime.verify import verify
 from firnline.runtime.verify_replicas import verify_replicas
 from firnline.tables.layers import newest_exchange
-from firnline.tables.log import ATTEMPT
+from firnline.tables.log import ATTEMPT, PARTS
 from firnline.tables.port import Exchange
-from firnline.tables.sidecar import Sidecar
+from firnline.tables.sidecar import Repair, Sidecar
 from firnline.world import World, replaced
 from tests.disk import enlarge, small_disk
 from tests.project import command
@@ -425,6 +425,36 @@ def test_copies_are_forgotten_only_when_what_stands_for_them_is_there(project: P
     assert forget(project, graph, [old]) == {old}
     assert not (b / local(old).relative_to(local(project.settings.warehouse))).exists()
     assert verify_replicas(project).problems == ()
+
+
+def test_a_rescaled_log_is_safe_where_its_new_files_are(project: Project) -> None:
+    run(project)
+    log, warehouse = project.log("web", "seen"), local(project.settings.warehouse)
+    table = log.load()
+    assert table is not None
+    entries = list(log.entries())
+    for entry in entries:
+        rows = project.catalog.iceberg("web", "seen").scan(row_filter=f"_epoch = {entry.lower}").to_arrow()
+        log.stage(f"r{entry.attempt}", entry.lower, rows.set_column(3, STORED.field(3), pa.array([0] * len(rows), pa.int32())))
+    staged = {entry.attempt: log.staged(f"r{entry.attempt}") for entry in entries}
+    recut = []
+    for entry in entries:
+        sidecar = log.sidecar(entry)
+        whole = sum(sidecar.digests.values(), Digest())
+        recut.append(log.recut("r", replace(sidecar, digests={(entry.lower, 0): whole}, parts=1), staged[entry.attempt]))
+    out = tuple(file.path for file in log.held(table))
+    note = Repair("seen", "r", (), out, (), 0, 0, 0.1, parts=1, recut=tuple(recut))
+    change = Exchange(frozenset(out), tuple(staged.values()), properties={PARTS: "1"})
+    assert log.exchange(0, None, note, change, 3) is Verdict.FREE
+    assert replicated_upto(project, project.graph("web"))["seen"] == 0, "what is copied is not what is read"
+    run(project)
+    assert replicated_upto(project, project.graph("web"))["seen"] == 3
+    b, _ = folders(project)
+    assert needed(project, "seen") <= held(b)
+    for path in (local(each) for each in recut):
+        assert (b / path.relative_to(warehouse)).read_bytes() == path.read_bytes()
+    local(recut[0]).unlink()
+    assert repair(project, no_session).is_whole
 
 
 def test_what_a_batch_was_given_since_is_copied_with_the_next_one(project: Project) -> None:

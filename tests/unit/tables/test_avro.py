@@ -1,8 +1,10 @@
 """An Avro file that was cut is refused, wherever that happened, unless whole blocks are gone."""
 
+import zlib
+
 import pytest
 
-from firnline.tables.avro import check_whole
+from firnline.tables.avro import check_whole, unpacked
 
 MARKER = bytes(range(16))
 HEADER = b"Obj\x01" + b"\x02" + b"\x14avro.codec" + b"\x08null" + b"\x00" + MARKER
@@ -26,3 +28,12 @@ def test_a_file_of_another_form_is_refused(at):
     content[at] ^= 0x01
     with pytest.raises(ValueError, match=r"begin|end|negative"):
         check_whole(bytes(content))
+
+
+def test_blocks_are_unpacked_as_the_header_says():
+    assert unpacked(FILE).endswith(MARKER + b"abcabc")
+    packed = zlib.compress(b"the bounds of a column", wbits=-15)
+    header = b"Obj\x01" + b"\x02" + b"\x14avro.codec" + b"\x0edeflate" + b"\x00" + MARKER
+    assert unpacked(header + b"\x02" + bytes([2 * len(packed)]) + packed + MARKER).endswith(b"the bounds of a column")
+    with pytest.raises(ValueError, match="zstd"):
+        unpacked(HEADER.replace(b"\x08null", b"\x08zstd") + BLOCK)

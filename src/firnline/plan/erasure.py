@@ -1,0 +1,61 @@
+"""What an erasure touches, and what forbids it.
+
+An erasure from a source reaches the source and all that comes of it: its cone. Each log of the cone becomes one layer, so that
+nothing below its end can be asked for by itself any more: that is what a hold may forbid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from firnline.errors import FirnlineError
+from firnline.model.declaration import Collection
+from firnline.model.graph import Graph
+from firnline.model.hold import Hold
+
+_OVERRIDDEN = ("frontier", "replication", "retention")
+"""Holds that an erasure is stronger than: rows are kept for no time once they are to be forgotten."""
+
+
+def cone(graph: Graph, source: str) -> tuple[Collection, ...]:
+    """A source and all that comes of it, inputs before their readers; refused for what is computed, or cannot be again."""
+    collection = graph.collection(source)
+    if collection.kind != "source":
+        origins = ", ".join(f"{graph.name}.{name}" for name in sources_of(graph, source))
+        what = f"{graph.name}.{source} is computed, and would be computed again from {origins}"
+        raise FirnlineError("NOT_A_SOURCE", what, collection.where, todo=f"Erase from what it comes from: {origins}.")
+    found = (collection, *(graph.collection(name) for name in graph.descendants(source)))
+    for each in found:
+        if each.nondeterministic:
+            what = f"{graph.name}.{each.name} is declared nondeterministic=True: it cannot be computed again without these rows"
+            raise FirnlineError("ERASURE_BLOCKED", what, each.where)
+    return found
+
+
+def sources_of(graph: Graph, name: str) -> tuple[str, ...]:
+    """The sources that a collection comes from."""
+    return tuple(each.name for each in graph.collections if each.kind == "source" and name in graph.descendants(each.name))
+
+
+def check_free(graph: Graph, holds: Iterable[Hold], upto: int) -> None:
+    """Refuse to let go of single epochs that somebody holds, whatever retention says; ``holds`` are those in force."""
+    found = [hold for hold in holds if hold.kind not in _OVERRIDDEN and hold.at < upto]
+    if found:
+        told = "; ".join(f"{hold} at {graph.schedule.label(hold.at)}, to release it: {hold.release}" for hold in found)
+        raise FirnlineError("ERASURE_BLOCKED", f"{graph.name} is held: {told}")
+
+
+def late(uppers: Mapping[str, int], frontier: int) -> tuple[str, ...]:
+    """The collections of a cone that end before others, or lie beyond the frontier: an epoch is under way."""
+    end = max(uppers.values())
+    return tuple(name for name, upper in uppers.items() if upper < end) or (() if frontier >= end else tuple(uppers))
+
+
+def check_complete(graph: Graph, uppers: Mapping[str, int], frontier: int) -> None:
+    """Refuse to erase while an epoch is under way: its readers would miss the state that it begins with."""
+    found = late(uppers, frontier)
+    if found:
+        end = graph.schedule.label(max(uppers.values()))
+        behind = ", ".join(f"{graph.name}.{name}" for name in found)
+        what = f"{behind}: the epoch up to {end} is not complete"
+        raise FirnlineError("ERASURE_BLOCKED", what, todo=f"Complete it first: firnline run {graph.name}; then erase again.")
