@@ -2,7 +2,7 @@
 
 from firnline.errors import FirnlineError
 from firnline.model.check import check
-from firnline.model.declaration import Pipeline
+from firnline.model.declaration import Pipeline, collection
 from firnline.model.loss import Loss
 from firnline.runtime.gaps import completeness
 from firnline.runtime.iterate import iterate
@@ -10,4 +10,16 @@ from firnline.runtime.logical_time import epoch_time
 from firnline.runtime.read import read
 from firnline.runtime.reader import Reader, reader
 
-__all__ = ["FirnlineError", "Loss", "Pipeline", "Reader", "check", "completeness", "epoch_time", "iterate", "read", "reader"]
+__all__ = [
+    "FirnlineError",
+    "Loss",
+    "Pipeline",
+    "Reader",
+    "check",
+    "collection",
+    "completeness",
+    "epoch_time",
+    "iterate",
+    "read",
+    "reader",
+]
