@@ -40,6 +40,9 @@ _MESSAGES: Mapping[str, str] = {
     "Number of column in CSV header is not equal": "SCHEMA_MISMATCH",
     "is not a Parquet file": "UNREADABLE_FILE",
     "Permission denied": "UNREADABLE_FILE",
+    "org.postgresql.util.PSQLException: Connection to": "SOURCE_UNAVAILABLE",
+    "org.postgresql.util.PSQLException: FATAL": "SOURCE_UNAVAILABLE",
+    "org.postgresql.util.PSQLException: An I/O error": "SOURCE_UNAVAILABLE",
     "Could not read footer": "UNREADABLE_FILE",
 }
 
