@@ -50,9 +50,7 @@ def refused(made: Project, spark: SparkSession, name: str, epoch: int) -> Firnli
     return caught.value
 
 
-def test_new_files_come_in_the_epoch_in_which_they_are_found(
-    project: Make, spark: SparkSession, name: str, tmp_path: Path
-) -> None:
+def test_new_files_come_when_they_are_found(project: Make, spark: SparkSession, name: str, tmp_path: Path) -> None:
     made = project(**text(name, 'return epoch.new_files("in/**", format="text", schema="k string")'))
     (tmp_path / "in" / "deep").mkdir(parents=True)
     assert after(made, spark, name, 0) == []
