@@ -250,11 +250,10 @@ class SourceEpoch:
         reader = reader.options(mode="PERMISSIVE", columnNameOfCorruptRecord=_RECORD)
         read = reader.load(paths).select("*", F.col("_metadata.file_path").alias(_FILE))
         texts = [F.col(quoted(column.name)) for column in wanted.fields if isinstance(column.dataType, StringType)]
-        if not texts:
-            return read
-        is_garbled = reduce(Column.__or__, (F.coalesce(text.contains(_NO_TEXT), F.lit(False)) for text in texts))
+        is_garbled = reduce(Column.__or__, (F.coalesce(text.contains(_NO_TEXT), F.lit(False)) for text in texts), F.lit(False))
         columns = F.struct(*(F.col(quoted(column.name)) for column in wanted.fields))
-        return read.withColumn(_RECORD, F.coalesce(F.col(_RECORD), F.when(is_garbled, F.to_json(columns))))
+        record = F.coalesce(F.col(_RECORD), F.when(is_garbled, F.to_json(columns)))
+        return read.withColumn(_RECORD, F.make_valid_utf8(record))
 
     def _lines(self, paths: list[str], wanted: StructType, options: dict[str, Any]) -> DataFrame:
         """Lines as they are; of those that are no text, what can be told of it."""
