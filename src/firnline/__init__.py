@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from firnline.errors import FirnlineError
 from firnline.model.check import check
-from firnline.model.declaration import Pipeline
+from firnline.model.declaration import Pipeline, collection
 from firnline.model.loss import Loss
 
 if TYPE_CHECKING:
@@ -15,7 +15,19 @@ if TYPE_CHECKING:
     from firnline.runtime.read import read
     from firnline.runtime.reader import Reader, reader
 
-__all__ = ["FirnlineError", "Loss", "Pipeline", "Reader", "check", "completeness", "epoch_time", "iterate", "read", "reader"]
+__all__ = [
+    "FirnlineError",
+    "Loss",
+    "Pipeline",
+    "Reader",
+    "check",
+    "collection",
+    "completeness",
+    "epoch_time",
+    "iterate",
+    "read",
+    "reader",
+]
 
 _LATE = {
     "Reader": "reader",

@@ -103,6 +103,8 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "FILE_CHANGED": Code("Put the file back as it was: the epoch is made from the files that its first attempt listed."),
         "UNREADABLE_FILE": Code("Check that the file exists, is readable and is of the declared format."),
         "SCHEMA_MISMATCH": Code("Make the file's columns and the declared schema agree."),
+        "TABLE_REPLACED": Code("Deliver its rows by epoch.files or a snapshot source once, or bring the table's snapshot back."),
+        "SOURCE_UNAVAILABLE": Code("Check that the database can be reached; a retry goes on from the log.", retryable=True),
         "TOO_MANY_MALFORMED": Code("Correct the file, or raise quarantine_fraction in firnline.toml."),
         "PATH_OUTSIDE_ROOT": Code("Keep paths inside the project, or add the folder to 'roots' in firnline.toml."),
         # the log, and what it stands on

@@ -14,9 +14,17 @@ from typing import Any
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable
 
-from firnline.airflow.operator import AdvanceOperator, CompleteOperator, MaintenanceOperator, RepairOperator, ReplicateOperator
+from firnline.airflow.operator import (
+    AdvanceOperator,
+    CompleteOperator,
+    FrontierSensor,
+    MaintenanceOperator,
+    RepairOperator,
+    ReplicateOperator,
+)
 from firnline.errors import FirnlineError
 from firnline.model.epoch import Schedule, to_datetime
+from firnline.model.foreign import is_foreign
 from firnline.model.graph import Graph
 from firnline.runtime.project import Project
 
@@ -108,8 +116,11 @@ def graph_dag(root: Path, graph: Graph) -> DAG:
     }
     # No collection's name begins with an underscore.
     complete = CompleteOperator(task_id="_complete" if "complete" in tasks else "complete", **where)
+    others = sorted({name.partition(".")[0] for name in graph.foreign})
+    awaited = {name: FrontierSensor(task_id=f"_await_{name}", other=name, **where) for name in others}
     for each in graph.collections:
-        tasks[each.name].set_upstream([tasks[name] for name in each.inputs])
+        tasks[each.name].set_upstream([tasks[name] for name in each.inputs if not is_foreign(name)])
+        tasks[each.name].set_upstream([awaited[name.partition(".")[0]] for name in each.inputs if is_foreign(name)])
     read = {name for each in graph.collections for name in each.inputs}
     complete.set_upstream([task for name, task in tasks.items() if name not in read])
     return dag

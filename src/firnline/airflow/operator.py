@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import BaseHook, BaseOperator
+from airflow.sdk import BaseHook, BaseOperator, BaseSensorOperator
 from airflow.sdk.exceptions import (
     AirflowException,
     AirflowFailException,
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 CONNECTION = "spark_default"
 PAUSE = timedelta(seconds=10)
 """Before an interrupted task goes on: a scheduler has seen its end by then, and one that is ending does not start it again."""
+
+PATIENCE = timedelta(days=7)
+"""How long an epoch waits for another pipeline."""
 
 _BOUND = "{{{{ {0}.isoformat() if {0} is defined and {0} else '' }}}}"
 
@@ -160,6 +163,39 @@ class CompleteOperator(BaseOperator):
         except FirnlineError as error:
             raise _told(self, subject, str(error), error.retryable) from None
         self.log.info("complete: all collections of %s hold %s", self.pipeline, label)
+
+
+class FrontierSensor(BaseSensorOperator):
+    """Wait, without keeping a worker, until another pipeline is complete up to the end of the run's epoch.
+
+    Args:
+        root: The project's folder.
+        pipeline: The pipeline that waits.
+        other: The pipeline that it reads.
+        kwargs: What every sensor takes.
+    """
+
+    def __init__(self, *, root: str, pipeline: str, other: str, **kwargs: Any) -> None:
+        super().__init__(**{"mode": "reschedule", "poke_interval": 30.0, "timeout": PATIENCE.total_seconds(), **kwargs})
+        self.root = root
+        self.pipeline = pipeline
+        self.other = other
+
+    def poke(self, context: Any) -> bool:
+        """Whether it is."""
+        try:
+            project, graph = _loaded(self.root, self.pipeline)
+            epoch = epoch_of(graph, context)
+            frontier = project.control(self.other).frontier()
+        except FirnlineError as error:
+            raise _told(self, self.pipeline, str(error), error.retryable) from None
+        label = graph.schedule.label
+        if frontier is not None and frontier.upper >= epoch.upper:
+            return True
+        there = "nowhere yet" if frontier is None else f"up to {label(frontier.upper)}"
+        needed = f"{label(epoch.lower)} of {self.pipeline} needs it up to {label(epoch.upper)}"
+        self.log.info("%s is complete %s; %s", self.other, there, needed)
+        return False
 
 
 class CommandOperator(BaseOperator):

@@ -26,7 +26,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 from firnline.engine.session import CATALOG
 from firnline.incremental.relation import consolidated, in_one, project
 from firnline.incremental.relation import exact as exactly
-from firnline.model.names import DIFF, EPOCH, floating, quoted
+from firnline.model.names import DIFF, EPOCH, floating, place, quoted
 
 
 class _Given(LogicalPlan):
@@ -99,7 +99,7 @@ def aliased(frame: DataFrame, alias: str) -> DataFrame:
 
 def table_name(pipeline: str, collection: str) -> str:
     """The quoted name of a log in Spark's catalog."""
-    return quoted(CATALOG, pipeline, collection)
+    return quoted(CATALOG, *place(pipeline, collection))
 
 
 def deltas(session: SparkSession, table: str, snapshot: int, upto: int) -> DataFrame:

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from firnline.engine.listing import Listing, check, listed, paths_of
+from firnline.engine.listing import Listing, Stamp, check, listed, named, names_in, paths_of, stamp
 from firnline.errors import FirnlineError
 
 _FILES = "files:"
+_LEAST_STEPS = 32
+_FILES_A_STEP = 100
+"""An epoch that looks back over more epochs than these say names all files that were ever taken: nobody looks further then."""
 _NOTHING = object()
 _logger = logging.getLogger(__name__)
 
@@ -53,14 +56,22 @@ class Recorded:
         """Nothing: it stands."""
 
 
+def nothing_earlier(_: str) -> Iterator[Any]:
+    """What earlier epochs logged, where there are none."""
+    return iter(())
+
+
 @dataclass(slots=True)
 class Outside:
     """The outside as one attempt sees it."""
 
     _determinants: Determinants
     _root: Path
+    _earlier: Callable[[str], Iterator[Any]] = nothing_earlier
+    """What earlier epochs logged under a name, the newest first."""
     used: dict[str, Any] = field(default_factory=dict)
     """All that was taken so far, by name."""
+    _stamps: dict[Path, Stamp | None] = field(default_factory=dict)
 
     def value(self, name: str, fn: Callable[[], Any]) -> Any:
         """The value of a function, which is called only if none was logged."""
@@ -71,15 +82,42 @@ class Outside:
             self.used[name] = self._determinants.log(name, _json(name, fn())) if found is _NOTHING else found
         return deepcopy(self.used[name])
 
+    def since_last(self, name: str, reached: Callable[[Any], Any]) -> tuple[Any, Any]:
+        """What the last epoch that asked had reached, None at first, and what this one reaches, given that."""
+
+        def asked() -> dict[str, Any]:
+            before = next((each["upto"] for each in self._earlier(name)), None)
+            return {"after": before, "upto": reached(before)}
+
+        found = self.value(name, asked)
+        return found["after"], found["upto"]
+
     def files(self, pattern: str, matching: Callable[[], Iterable[Path]], *, is_optional: bool) -> list[Path]:
         """The files of a pattern; ``matching`` looks for them only if no listing was logged."""
-        name = f"{_FILES}{pattern}"
-        if name not in self.used:
-            self.used[name] = self._listing(name, matching, is_optional=is_optional)
-        paths = paths_of(self.used[name], self._root)
-        if not paths and not is_optional:
-            raise FirnlineError("MISSING_FILE", f"no file matches {pattern!r}")
-        return paths
+
+        def found() -> Listing:
+            listing = self._listed(matching())
+            if not listing and not is_optional:
+                raise FirnlineError("MISSING_FILE", f"no file matches {pattern!r}")
+            return listing
+
+        return paths_of(self._taken(f"{_FILES}{pattern}", found, lambda taken: taken), self._root)
+
+    def new_files(self, pattern: str, matching: Callable[[], Iterable[Path]]) -> list[Path]:
+        """The files of a pattern that no earlier epoch has taken under it; ``matching`` as for ``files``."""
+        name = f"{_FILES}new {pattern}"
+
+        def found() -> dict[str, Any]:
+            seen, steps = self._seen(name)
+            new = [path for path in matching() if named(path, self._root) not in seen]
+            is_long = steps >= _LEAST_STEPS + len(seen) // _FILES_A_STEP
+            return {"files": self._listed(new), "seen": sorted(seen) if is_long else []}
+
+        return paths_of(self._taken(name, found, lambda taken: taken["files"])["files"], self._root)
+
+    def changed(self) -> list[Path]:
+        """The files that are not what they were when they were listed, by size and time."""
+        return [path for path, then in self._stamps.items() if stamp(path) != then]
 
     def failed(self, error: BaseException) -> None:
         """Forget the listings after an error. Where a file changed they stay, and the file stays refused."""
@@ -92,16 +130,36 @@ class Outside:
                 except (FirnlineError, OSError) as reason:
                     _logger.warning("the listing of %s was not forgotten: %s", name.removeprefix(_FILES), reason)
 
-    def _listing(self, name: str, matching: Callable[[], Iterable[Path]], *, is_optional: bool) -> Listing:
-        found: Any = self._determinants.find(name, _NOTHING)
-        taken: Listing | None = None
-        if found is _NOTHING:
-            taken = listed(matching(), self._root)
-            found = self._determinants.log(name, taken) if taken or is_optional else taken
-        listing: Listing = found
-        if listing != taken:
-            check(listing, self._root)
-        return listing
+    def _seen(self, name: str) -> tuple[set[str], int]:
+        """The files that earlier epochs took, and how many epochs one looks back for them."""
+        seen, steps = set[str](), 0
+        for steps, earlier in enumerate(self._earlier(name), 1):  # noqa: B007 - it is told how many
+            seen |= {*earlier["seen"], *names_in(earlier["files"])}
+            if earlier["seen"]:
+                break
+        return seen, steps
+
+    def _taken(self, name: str, find: Callable[[], Any], listing: Callable[[Any], Listing]) -> Any:
+        """What was logged, if its files are what they were then; or what is found now, logged before it is used."""
+        if name not in self.used:
+            logged: Any = self._determinants.find(name, _NOTHING)
+            found: Any = _NOTHING
+            if logged is _NOTHING:
+                found = find()
+                logged = self._determinants.log(name, found)
+            if logged != found:
+                self._watch(paths_of(listing(logged), self._root))
+                check(listing(logged), self._root)
+            self.used[name] = logged
+        return self.used[name]
+
+    def _listed(self, paths: Iterable[Path]) -> Listing:
+        several = list(paths)
+        self._watch(several)
+        return listed(several, self._root)
+
+    def _watch(self, paths: Iterable[Path]) -> None:
+        self._stamps |= {path: stamp(path) for path in paths}
 
 
 def _json(name: str, value: Any) -> Any:

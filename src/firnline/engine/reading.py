@@ -21,15 +21,22 @@ from pyspark.sql import functions as F
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from firnline.engine.outside import Determinants, Outside
+from firnline.engine.database import Database
+from firnline.engine.lines import check_lines
+from firnline.engine.outside import Determinants, Outside, nothing_earlier
+from firnline.engine.outside_table import OutsideTable
 from firnline.errors import FirnlineError
 from firnline.model.epoch import Epoch, Schedule, to_datetime
 from firnline.model.names import quoted
 from firnline.settings import Settings
 
-FORMATS = ("csv", "json", "parquet")
+FORMATS = ("csv", "json", "text", "parquet", "avro")
+_TYPED = ("parquet", "avro")
+"""Formats whose files say what types their columns are of."""
 _RECORD = "_firnline_record"
 _FILE = "_firnline_file"
+_NO_TEXT = "\ufffd"
+"""What stands for bytes that are no text."""
 _GLOB = re.compile(r"[\[\]{}*?\\]")
 
 
@@ -64,11 +71,18 @@ class SourceEpoch:
 
     @classmethod
     def of(
-        cls, session: SparkSession, settings: Settings, schedule: Schedule, epoch: Epoch, determinants: Determinants
+        cls,
+        session: SparkSession,
+        settings: Settings,
+        schedule: Schedule,
+        epoch: Epoch,
+        determinants: Determinants,
+        earlier: Callable[[str], Iterator[Any]] = nothing_earlier,
     ) -> SourceEpoch:
-        """The user's view of an epoch, with what was logged for it."""
+        """The user's view of an epoch, with what was logged for it, and for those before it."""
         lower, upper = (to_datetime(point) if schedule.timed else point for point in (epoch.lower, epoch.upper))
-        return cls(session, schedule.label(epoch.lower), lower, upper, settings, Outside(determinants, settings.root))
+        outside = Outside(determinants, settings.root, earlier)
+        return cls(session, schedule.label(epoch.lower), lower, upper, settings, outside)
 
     @property
     def now(self) -> datetime | int:
@@ -100,21 +114,77 @@ class SourceEpoch:
 
         Args:
             pattern: A path below the project's root, with wildcards; ``{epoch:%Y-%m-%d}`` stands for the epoch's beginning.
-            format: ``csv`` (with a header line unless ``header=False``), ``json`` (one object a line) or ``parquet``.
+            format: ``csv`` (with a header line unless ``header=False``), ``json`` (one object a line), ``text`` (one column,
+                the line), ``parquet`` or ``avro``.
             schema: The expected columns, as DDL text or a StructType.
             optional: Return no rows when no file matches, instead of failing.
             options: Further options of Spark's reader.
         """
-        if format not in FORMATS:
-            raise FirnlineError("BAD_OPTION", f"format={format!r} is none of {', '.join(FORMATS)}")
-        wanted = _schema(schema)
         named = pattern.format(epoch=self.lower)
+        _check(format)
         found = self._outside.files(named, lambda: self._matching(named), is_optional=optional)
+        return self._records(found, format, schema, options)
+
+    def new_files(self, pattern: str, *, format: str, schema: str | StructType, **options: Any) -> DataFrame:
+        """The records of the files that match a pattern and that no earlier epoch of this source has taken under it.
+
+        A file is known by its path: one that is written anew under an old name is not taken again. Files have to appear whole,
+        by a rename for instance.
+
+        Args:
+            pattern: As for ``files``; without the epoch in it, as a rule.
+            format: As for ``files``.
+            schema: As for ``files``.
+            options: As for ``files``.
+        """
+        _check(format)
+        found = self._outside.new_files(pattern, lambda: self._matching(pattern))
+        return self._records(found, format, schema, options)
+
+    def jdbc(self, url: str, table: str, *, watermark: str, **options: Any) -> DataFrame:
+        """The rows of a database's table whose watermark has passed since the last epoch that asked.
+
+        How far it has come is logged before rows are read. A row that is committed later with an earlier watermark is missed:
+        take a column that grows in the order of commits, or a view that leaves the newest rows to the next epoch.
+
+        Args:
+            url: The JDBC URL.
+            table: The table, or a query in parentheses with an alias.
+            watermark: A column that grows: a number, a time or a text.
+            options: Further options of Spark's reader, ``user`` and ``password`` among them.
+        """
+        database = Database(self.spark, url, options)
+        after, upto = self._outside.since_last(
+            f"jdbc {table} {watermark}", lambda before: database.reached(table, watermark) or before
+        )
+        return database.rows(table, watermark, after, upto)
+
+    def table(self, name: str) -> DataFrame:
+        """What changed in an Iceberg table that is not ours since the last epoch that asked: appends, overwrites and deletes.
+
+        Which of its snapshots is reached is logged before rows are read.
+
+        Args:
+            name: ``catalog.namespace.table``, in a catalog that the session knows.
+        """
+        table = OutsideTable(self.spark, name)
+        after, upto = self._outside.since_last(f"table {name}", table.reached)
+        return table.changes(after, upto)
+
+    def check_unchanged(self) -> None:
+        """Refuse what was read from a file that somebody wrote to meanwhile."""
+        changed = self._outside.changed()
+        if changed:
+            raise FirnlineError("FILE_CHANGED", f"{changed[0]} changed while it was read")
+
+    def _records(self, found: list[Path], format: str, schema: str | StructType, options: dict[str, Any]) -> DataFrame:
+        wanted = _schema(schema)
         if not found:
             return self.spark.createDataFrame([], wanted)
         paths = [_GLOB.sub(r"\\\g<0>", str(path)) for path in found]  # Spark is told each file by its very name
-        if format == "parquet":
-            return self._parquet(paths, wanted, options)
+        if format in _TYPED:
+            return self._typed(paths, format, wanted, options)
+        check_lines(found)
         return self._text(paths, format, wanted, options)
 
     def malformed(self) -> Malformed | None:
@@ -147,8 +217,8 @@ class SourceEpoch:
                 raise FirnlineError("PATH_OUTSIDE_ROOT", f"{path} is outside the configured roots")
         return files
 
-    def _parquet(self, paths: list[str], wanted: StructType, options: dict[str, Any]) -> DataFrame:
-        found = self.spark.read.options(**options).parquet(*paths)
+    def _typed(self, paths: list[str], format: str, wanted: StructType, options: dict[str, Any]) -> DataFrame:
+        found = self.spark.read.format(format).options(**options).load(paths)
         there = {column.name: column.dataType.simpleString() for column in found.schema.fields}
         wrong = [column for column in wanted.fields if there.get(column.name) != column.dataType.simpleString()]
         if wrong:
@@ -159,20 +229,41 @@ class SourceEpoch:
         return found.select(*(F.col(quoted(column.name)) for column in wanted.fields))
 
     def _text(self, paths: list[str], format: str, wanted: StructType, options: dict[str, Any]) -> DataFrame:
-        with_record = StructType([*wanted.fields, StructField(_RECORD, StringType())])
-        defaults = {"header": True, "enforceSchema": False} if format == "csv" else {}
-        reader = self.spark.read.format(format).schema(with_record).options(**{**defaults, **options})
-        reader = reader.options(mode="PERMISSIVE", columnNameOfCorruptRecord=_RECORD)
+        read = self._lines(paths, wanted, options) if format == "text" else self._parsed(paths, format, wanted, options)
         # Kept, so that Spark parses every column of every record once: pruned columns would hide malformed values.
-        read = reader.load(paths).select("*", F.col("_metadata.file_path").alias(_FILE)).persist()
+        read = read.persist()
+        reason = F.lit(None) if format == "text" else _reason(format, wanted, options)
         malformed = read.where(F.col(_RECORD).isNotNull()).select(
-            _reason(format, wanted, options).alias("reason"),
+            F.when(F.col(_RECORD).contains(_NO_TEXT), "holds bytes that are no UTF-8").otherwise(reason).alias("reason"),
             F.col(_FILE).alias("file"),
             F.col(_RECORD).alias("record"),
         )
         self._read.append(read)
         self._malformed.append(malformed)
         return read.where(F.col(_RECORD).isNull()).drop(_RECORD, _FILE)
+
+    def _parsed(self, paths: list[str], format: str, wanted: StructType, options: dict[str, Any]) -> DataFrame:
+        """Records with their columns; of malformed ones, the whole text too."""
+        with_record = StructType([*wanted.fields, StructField(_RECORD, StringType())])
+        defaults = {"header": True, "enforceSchema": False} if format == "csv" else {}
+        reader = self.spark.read.format(format).schema(with_record).options(**{**defaults, **options})
+        reader = reader.options(mode="PERMISSIVE", columnNameOfCorruptRecord=_RECORD)
+        read = reader.load(paths).select("*", F.col("_metadata.file_path").alias(_FILE))
+        texts = [F.col(quoted(column.name)) for column in wanted.fields if isinstance(column.dataType, StringType)]
+        is_garbled = reduce(Column.__or__, (F.coalesce(text.contains(_NO_TEXT), F.lit(False)) for text in texts), F.lit(False))
+        columns = F.struct(*(F.col(quoted(column.name)) for column in wanted.fields))
+        record = F.coalesce(F.col(_RECORD), F.when(is_garbled, F.to_json(columns)))
+        return read.withColumn(_RECORD, F.make_valid_utf8(record))
+
+    def _lines(self, paths: list[str], wanted: StructType, options: dict[str, Any]) -> DataFrame:
+        """Lines as they are; of those that are no text, what can be told of it."""
+        if [column.dataType.typeName() for column in wanted.fields] != ["string"]:
+            raise FirnlineError("BAD_OPTION", "format='text' has one column, a string")
+        line = F.col("value")
+        record = F.when(~F.is_valid_utf8(line), F.make_valid_utf8(line))
+        file = F.col("_metadata.file_path").alias(_FILE)
+        read = self.spark.read.options(**options).text(paths)
+        return read.select(line.alias(wanted.fields[0].name), record.alias(_RECORD), file)
 
 
 def _files(path: Path) -> Iterator[Path]:
@@ -183,6 +274,11 @@ def _files(path: Path) -> Iterator[Path]:
         for folder, inner, names in os.walk(path, followlinks=True):
             inner[:] = [name for name in inner if not name.startswith((".", "_"))]
             yield from (Path(folder, name) for name in names if not name.startswith((".", "_")))
+
+
+def _check(format: str) -> None:
+    if format not in FORMATS:
+        raise FirnlineError("BAD_OPTION", f"format={format!r} is none of {', '.join(FORMATS)}")
 
 
 def _schema(given: str | StructType) -> StructType:

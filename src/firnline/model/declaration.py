@@ -20,6 +20,24 @@ Level = Literal["memory", "disk", "remote"]
 
 
 @dataclass(frozen=True, slots=True)
+class Foreign:
+    """A collection of another pipeline of the project, as the default of a stage's parameter."""
+
+    name: str
+
+
+def collection(name: str) -> Any:
+    """A collection of another pipeline as an input: ``def report(visits=firnline.collection("web.visits"))``.
+
+    An epoch of the stage waits until that pipeline is complete up to its own end, whatever the two schedules are.
+
+    Args:
+        name: ``pipeline.collection``.
+    """
+    return Foreign(name)
+
+
+@dataclass(frozen=True, slots=True)
 class Collection:
     """A named multiset of rows that changes from epoch to epoch, and how it is fed."""
 
@@ -30,6 +48,7 @@ class Collection:
     parts: int
     refresh: Refresh
     inputs: tuple[str, ...]
+    """The collections that it reads; those of other pipelines by ``pipeline.collection``."""
     doc: str
     where: Location
     query: str | None = None
@@ -44,6 +63,8 @@ class Collection:
     """On how many places a batch has to be, the warehouse being one; in a checked graph never None."""
     level: Level | None = None
     """In a checked graph never None."""
+    parameters: tuple[str, ...] = ()
+    """What a stage's function calls its inputs."""
 
 
 class Pipeline:
@@ -201,6 +222,7 @@ class Pipeline:
     ) -> Callable[[Function], Function]:
         def record(function: Function) -> Function:
             code = function.__code__
+            parameters = inspect.signature(function).parameters if kind == "stage" else {}
             collection = Collection(
                 name=function.__name__,
                 kind=kind,
@@ -208,7 +230,7 @@ class Pipeline:
                 partition_by=_columns(partition_by) or _columns(keys or ()),
                 parts=parts,
                 refresh=refresh,
-                inputs=tuple(inspect.signature(function).parameters) if kind == "stage" else (),
+                inputs=tuple(_input(name, each.default) for name, each in parameters.items()),
                 doc=inspect.getdoc(function) or "",
                 where=Location(code.co_filename, code.co_firstlineno),
                 query=query,
@@ -217,6 +239,7 @@ class Pipeline:
                 nondeterministic=nondeterministic,
                 durability=durability,
                 level=level,
+                parameters=tuple(parameters),
             )
             self.declared.append((collection, function))
             if keys is None:
@@ -224,6 +247,10 @@ class Pipeline:
             return function
 
         return record
+
+
+def _input(parameter: str, default: object) -> str:
+    return default.name if isinstance(default, Foreign) else parameter
 
 
 def _columns(columns: Sequence[str]) -> tuple[str, ...]:

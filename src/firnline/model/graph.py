@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection as Names
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, cast, get_args
 
@@ -18,6 +18,7 @@ from firnline.model.declaration import Collection, OnLoss, Pipeline, Refresh
 from firnline.model.durability import NOWHERE_ELSE, Keeping, durability_problems, kept, replicas_of
 from firnline.model.duration import seconds_of
 from firnline.model.epoch import Schedule
+from firnline.model.foreign import NO_OTHERS, foreign_of, foreign_problems, is_foreign
 from firnline.model.names import check_name, is_reserved
 from firnline.model.retention import Retention
 
@@ -39,12 +40,16 @@ class Graph:
     """The URLs of places that batches are copied to."""
     recovery_time: float = 3600.0
     """In seconds: how much computing may be lost with the warehouse before copying comes before epochs that wait."""
+    foreign: Mapping[str, Collection] = field(default_factory=dict)
+    """The collections of other pipelines that it reads, by ``pipeline.collection``."""
 
     def collection(self, name: str) -> Collection:
-        """The collection of that name."""
+        """The collection of that name; one of another pipeline that is read here by its full name."""
         for collection in self.collections:
             if collection.name == name:
                 return collection
+        if name in self.foreign:
+            return self.foreign[name]
         raise FirnlineError("NO_SUCH_COLLECTION", f"the pipeline {self.name!r} has no collection {name!r}")
 
     def readers(self, name: str) -> tuple[str, ...]:
@@ -61,30 +66,33 @@ class Graph:
 
     def as_json(self) -> dict[str, Any]:
         """The graph as plain JSON values."""
-        return {**asdict(self), "fingerprints": dict(self.fingerprints)}
+        foreign = {name: asdict(collection) for name, collection in self.foreign.items()}
+        return {**asdict(replace(self, foreign={})), "fingerprints": dict(self.fingerprints), "foreign": foreign}
 
     @classmethod
     def of_json(cls, data: dict[str, Any]) -> Graph:
         """Read ``as_json`` back."""
-        collections = tuple(
-            Collection(
-                **{
-                    **entry,
-                    "keys": tuple(entry["keys"]),
-                    "partition_by": tuple(entry["partition_by"]),
-                    "inputs": tuple(entry["inputs"]),
-                    "where": Location(**entry["where"]),
-                    "checks": tuple(Check(**each) for each in entry["checks"]),
-                }
-            )
-            for entry in data["collections"]
-        )
+        collections = tuple(map(_collection, data["collections"]))
+        foreign = {name: _collection(entry) for name, entry in data["foreign"].items()}
         more = (data["fingerprints"], data["recovery_budget"], Retention(**data["keep"]), data["doc"], data["has_loss_handler"])
         kept = (tuple(data["replicas"]), data["recovery_time"])
-        return cls(data["name"], Schedule(**data["schedule"]), collections, *more, *kept)
+        return cls(data["name"], Schedule(**data["schedule"]), collections, *more, *kept, foreign)
 
 
-def check(pipeline: Pipeline, fingerprints: Mapping[str, str], suites: Names[str] = (), keeping: Keeping = NOWHERE_ELSE) -> Graph:
+def _collection(entry: dict[str, Any]) -> Collection:
+    """Read a collection back from JSON values."""
+    tuples = {name: tuple(entry[name]) for name in ("keys", "partition_by", "inputs", "parameters")}
+    checks = tuple(Check(**each) for each in entry["checks"])
+    return Collection(**{**entry, **tuples, "where": Location(**entry["where"]), "checks": checks})
+
+
+def check(
+    pipeline: Pipeline,
+    fingerprints: Mapping[str, str],
+    suites: Names[str] = (),
+    keeping: Keeping = NOWHERE_ELSE,
+    others: Mapping[str, Pipeline] = NO_OTHERS,
+) -> Graph:
     """The pipeline's graph, or all that is wrong with it.
 
     Args:
@@ -92,9 +100,10 @@ def check(pipeline: Pipeline, fingerprints: Mapping[str, str], suites: Names[str
         fingerprints: Those of its functions.
         suites: Those that its checks may name.
         keeping: The project's warehouse, and its replicas for a pipeline that names none.
+        others: The pipelines whose collections it reads, and those whose collections these read.
     """
     problems = [*_pipeline_problems(pipeline), *_collection_problems(pipeline), *_check_problems(pipeline, suites)]
-    problems += durability_problems(pipeline, keeping)
+    problems += [*durability_problems(pipeline, keeping), *foreign_problems(pipeline, others)]
     order: tuple[Collection, ...] = ()
     try:
         order = _ordered(pipeline)
@@ -114,6 +123,7 @@ def check(pipeline: Pipeline, fingerprints: Mapping[str, str], suites: Names[str
         has_loss_handler=bool(pipeline.loss_handlers),
         replicas=replicas,
         recovery_time=seconds_of(pipeline.recovery_time),
+        foreign=foreign_of(pipeline, others),
     )
 
 
@@ -166,7 +176,7 @@ def _collection_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
         if collection.on_loss not in get_args(OnLoss):
             yield FirnlineError("BAD_OPTION", f"{name!r} has on_loss={collection.on_loss!r}", where)
         for parameter in collection.inputs:
-            if parameter not in names:
+            if parameter not in names and not is_foreign(parameter):
                 yield FirnlineError("UNKNOWN_INPUT", f"{name!r} asks for {parameter!r}, which nothing writes", where)
         if collection.kind == "stage" and not collection.inputs:
             yield FirnlineError("UNKNOWN_INPUT", f"the stage {name!r} has no parameter, so no input", where)

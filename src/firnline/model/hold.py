@@ -11,13 +11,14 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-Kind = Literal["reader", "branch", "backfill", "gap", "check", "replication", "retention", "frontier"]
+Kind = Literal["reader", "branch", "backfill", "pipeline", "gap", "check", "replication", "retention", "frontier"]
 WORDS: Mapping[Kind, str] = {
     "check": "the failed check of",
     "gap": "the gap in",
     "reader": "the reader",
     "branch": "the branch",
     "backfill": "the backfill",
+    "pipeline": "the pipeline",
     "replication": "replication of",
     "retention": "retention,",
     "frontier": "the frontier",

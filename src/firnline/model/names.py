@@ -38,6 +38,16 @@ def check_name(kind: str, text: object, where: Location | None = None) -> str:
     return text
 
 
+def place(pipeline: str, name: str) -> tuple[str, str]:
+    """The pipeline and the collection that a name means, as a pipeline uses it.
+
+    >>> place("daily", "report"), place("daily", "web.visits")
+    (('daily', 'report'), ('web', 'visits'))
+    """
+    other, dot, collection = name.partition(".")
+    return (other, collection) if dot else (pipeline, name)
+
+
 def is_reserved(column: str) -> bool:
     """Whether a column name is kept for the log.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from firnline.model.foreign import is_foreign
 from firnline.model.gap import Gap, Gaps
 from firnline.model.graph import Graph
 
@@ -50,7 +51,7 @@ def touched(graph: Graph, gaps: Gaps, uppers: Mapping[str, int], upto: int | Non
         at = uppers.get(name, graph.schedule.start)
         at = at if upto is None else min(at, upto)
         sum_ = Touched()
-        for input in collection.inputs:
+        for input in (each for each in collection.inputs if not is_foreign(each)):
             through = [gap for gap in gaps.gaps if gap.collection == input and gap.touches(name, at)]
             read = inherited[input].merged(_of(through))
             if not read.gaps:

@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from firnline.errors import FirnlineError
 from firnline.model.declaration import Collection
-from firnline.model.description import Verdict
+from firnline.model.description import Description, Verdict
 from firnline.model.epoch import Epoch
+from firnline.model.foreign import is_foreign
 from firnline.model.graph import Graph
+from firnline.model.names import place
 from firnline.plan.advance import advance as plan_advance
 from firnline.plan.advance import check_inputs, check_target
 from firnline.plan.frontier import Frontier, cut
@@ -152,7 +154,7 @@ def _advance_one(
     compute: Compute, project: Project, graph: Graph, collection: Collection, generation: int, epoch: Epoch, attempt: str
 ) -> Outcome:
     heads = {name: project.log(graph.name, name).head() for name in collection.inputs}
-    described = {name: head.description if head else None for name, head in heads.items()}
+    described = {name: _readable(project, graph, name, head) for name, head in heads.items()}
     try:
         check_inputs(graph, collection, described, epoch)
         done = compute(collection, generation, epoch, attempt, {name: head for name, head in heads.items() if head})
@@ -166,6 +168,14 @@ def _advance_one(
     if done.verdict is Verdict.TAKEN:
         return Outcome(collection.name, epoch, "kept")
     raise FirnlineError("GENERATION_CHANGED", f"{collection.name!r} moved while its epoch was computed")
+
+
+def _readable(project: Project, graph: Graph, name: str, head: Head | None) -> Description | None:
+    """How much of an input there is to read: of another pipeline's collection, what is complete in all of that pipeline."""
+    if head is None or not is_foreign(name):
+        return None if head is None else head.description
+    frontier = project.control(place(graph.name, name)[0]).frontier()
+    return None if frontier is None else replace(head.description, upper=min(head.description.upper, frontier.upper))
 
 
 def _note(project: Project, graph: Graph, name: str, epoch: Epoch, attempt: str, error: FirnlineError) -> None:

@@ -40,6 +40,12 @@ _MESSAGES: Mapping[str, str] = {
     "Number of column in CSV header is not equal": "SCHEMA_MISMATCH",
     "is not a Parquet file": "UNREADABLE_FILE",
     "Permission denied": "UNREADABLE_FILE",
+    # The driver tells them one way, an executor the other.
+    **{
+        f"org.postgresql.util.PSQLException{end} {said}": "SOURCE_UNAVAILABLE"
+        for end in (")", ":")
+        for said in ("Connection to", "FATAL", "An I/O error")
+    },
     "Could not read footer": "UNREADABLE_FILE",
 }
 

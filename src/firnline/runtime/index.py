@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from firnline.ledger.entry import Input, Part, Publication
+from firnline.model.foreign import is_foreign
 from firnline.model.graph import Graph
 from firnline.model.names import QUARANTINE
 from firnline.runtime.project import Project
@@ -60,7 +61,7 @@ def record(project: Project, lines: Iterable[Line]) -> None:
 
 
 def lacking(project: Project, pipeline: str, collections: Iterable[str]) -> list[Line]:
-    """What the logs of some collections, of their inputs and of theirs hold and the ledger does not."""
+    """What the logs of some collections of a pipeline, of their inputs in it and of theirs hold and the ledger does not."""
     found: list[Line] = []
     waiting, done = set(collections), set[str]()
     while waiting:
@@ -77,7 +78,7 @@ def lacking(project: Project, pipeline: str, collections: Iterable[str]) -> list
         ]
         found += news
         done |= logs.keys()
-        waiting = {each.input for line in news for each in line.inputs} - done
+        waiting = {each.input for line in news for each in line.inputs if not is_foreign(each.input)} - done
     return found
 
 
@@ -90,7 +91,7 @@ def _with_inputs(project: Project, pipeline: str, collections: set[str], done: s
         log = project.log(pipeline, name)
         newest = next(log.entries(), None)
         if newest is not None:
-            waiting |= log.sidecar(newest).inputs.keys() - found - done
+            waiting |= {each for each in log.sidecar(newest).inputs if not is_foreign(each)} - found - done
     return found
 
 

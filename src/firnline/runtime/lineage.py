@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from firnline.errors import FirnlineError
 from firnline.model.digest import Digest, parts_of_same
+from firnline.model.foreign import is_foreign
 from firnline.model.graph import Graph
 from firnline.model.names import QUARANTINE
 from firnline.plan.safepoint import compacted
@@ -121,6 +122,8 @@ def lineage(
 class _Publication:
     """A publication as the log has it, one object each."""
 
+    name: str
+    """Of its collection, as the pipeline that was asked about calls it."""
     log: Log
     entry: Entry
     later: int
@@ -140,7 +143,7 @@ class _Read:
 
     def as_edge(self, logs: _Logs) -> Edge:
         how = self.how
-        upper = logs.graph.schedule.label(how.upper)
+        upper = logs.graph_of(self.reader).schedule.label(how.upper)
         reader, found = logs.id_of(self.reader), logs.id_of(self.input)
         return Edge(reader, found, how.generation, upper, how.snapshot, how.rows, how.parts)
 
@@ -153,12 +156,13 @@ class _Logs:
         self._project = project
         self._known: dict[str, list[_Publication]] = {}
         self._parts: dict[str, int] = {}
+        self._graphs = {graph.name: graph}
 
     def publications(self, collection: str) -> list[_Publication]:
         """All of a collection, oldest first."""
         if collection not in self._known:
             log = self._project.log(self.graph.name, collection)
-            newest_first = [_Publication(log, entry, number) for number, entry in enumerate(log.entries())]
+            newest_first = [_Publication(collection, log, entry, number) for number, entry in enumerate(log.entries())]
             self._known[collection] = newest_first[::-1]
         return self._known[collection]
 
@@ -186,8 +190,21 @@ class _Logs:
         found = [each.entry.description.since for each in self.publications(collection)]
         return max(found, default=self.graph.schedule.start)
 
+    def inputs(self, publication: _Publication) -> list[tuple[str, Input]]:
+        """What a publication read, by the names that the pipeline that was asked about has for it."""
+        of = publication.log.pipeline
+        prefix = "" if of == self.graph.name else f"{of}."
+        return [(name if is_foreign(name) else prefix + name, how) for name, how in sorted(publication.sidecar.inputs.items())]
+
+    def graph_of(self, publication: _Publication) -> Graph:
+        """The pipeline whose epochs a publication holds."""
+        pipeline = publication.log.pipeline
+        if pipeline not in self._graphs:
+            self._graphs[pipeline] = self._project.graph(pipeline)
+        return self._graphs[pipeline]
+
     def id_of(self, publication: _Publication) -> str:
-        return f"{publication.log.collection}@{self.graph.schedule.label(publication.entry.lower)}"
+        return f"{publication.name}@{self.graph_of(publication).schedule.label(publication.entry.lower)}"
 
     def refusal(self, collection: str, lower: int) -> FirnlineError:
         """Why there is no publication of an epoch."""
@@ -205,7 +222,7 @@ def _upstream(logs: _Logs, target: _Publication) -> Iterator[_Read]:
     waiting, done = [target], {target}
     while waiting:
         reader = waiting.pop(0)
-        for name, how in sorted(reader.sidecar.inputs.items()):
+        for name, how in logs.inputs(reader):
             for found in logs.within(name, reader.entry.lower, reader.entry.description.upper):
                 yield _Read(reader, found, how)
                 if found not in done:
@@ -266,8 +283,8 @@ def _matter(
 
 
 def _node(logs: _Logs, publication: _Publication, parts: Parts) -> Node:
-    entry, sidecar, graph = publication.entry, publication.sidecar, logs.graph
-    name = publication.log.collection
+    entry, sidecar, graph = publication.entry, publication.sidecar, logs.graph_of(publication)
+    own = publication.log.collection.removesuffix(QUARANTINE)
     by_part: dict[int, Digest] = {}
     for (_, part), digest in sorted(sidecar.digests.items()):
         if parts is None or part in parts:
@@ -276,8 +293,8 @@ def _node(logs: _Logs, publication: _Publication, parts: Parts) -> Node:
     epochs = graph.schedule.epochs(entry.lower, entry.description.upper)
     return Node(
         id=logs.id_of(publication),
-        collection=name,
-        kind=next((each.kind for each in graph.collections if each.name == name.removesuffix(QUARANTINE)), "removed"),
+        collection=publication.name,
+        kind=next((each.kind for each in graph.collections if each.name == own), "removed"),
         epochs=tuple(graph.schedule.label(epoch.lower) for epoch in epochs),
         parts=tuple(PartLine(part, of.rows, of.weight, _text(of)) for part, of in sorted(by_part.items())),
         of_parts=None if parts is None else tuple(sorted(parts)),

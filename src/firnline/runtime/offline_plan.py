@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from firnline.model.graph import Graph
-from firnline.model.names import BOOKKEEPING, EPOCH_TIME
+from firnline.model.names import BOOKKEEPING, EPOCH_TIME, place
 from firnline.runtime.cache import keep, recall
 from firnline.runtime.project import Declared, Project
 
@@ -122,6 +122,6 @@ def _columns(project: Project, pipeline: str, name: str) -> StructType:
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StructType
 
-    table = project.catalog.iceberg(pipeline, name)
+    table = project.catalog.iceberg(*place(pipeline, name))
     found = from_arrow_schema(table.schema().as_arrow(), prefer_timestamp_ntz=True)
     return StructType([field for field in found.fields if field.name not in BOOKKEEPING])

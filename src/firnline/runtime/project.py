@@ -26,8 +26,9 @@ from firnline.engine.pinned import PINNED
 from firnline.errors import FirnlineError, GraphError, Location
 from firnline.model.declaration import Collection, Function, Pipeline
 from firnline.model.durability import Keeping
+from firnline.model.foreign import pipelines_read
 from firnline.model.graph import Graph, check
-from firnline.model.names import is_name
+from firnline.model.names import is_name, place
 from firnline.runtime.cache import keep, recall
 from firnline.settings import Settings
 
@@ -99,10 +100,10 @@ class Project:
         return Flusher(self)
 
     def log(self, pipeline: str, collection: str) -> Log:
-        """The log of a collection."""
+        """The log of a collection, of another pipeline if its name says so."""
         from firnline.tables.log import Log
 
-        return Log(self.catalog, pipeline, collection)
+        return Log(self.catalog, *place(pipeline, collection))
 
     def failures(self, pipeline: str) -> Failures:
         """The failed attempts of a pipeline."""
@@ -158,7 +159,8 @@ class Project:
         }
         module = sys.modules[_module(name)]
         keeping = Keeping(self.settings.warehouse, self.settings.replicas)
-        graph = replace(check(pipeline, fingerprints, self.suites(), keeping), doc=inspect.getdoc(module) or "")
+        others = self._others(pipeline)
+        graph = replace(check(pipeline, fingerprints, self.suites(), keeping, others), doc=inspect.getdoc(module) or "")
         keep(self._graphs, name, state, graph.as_json())
         functions = {collection.name: function for collection, function in pipeline.declared}
         return Declared(graph, functions, root, next(iter(pipeline.loss_handlers), None))
@@ -182,6 +184,19 @@ class Project:
             del sys.modules[loaded]  # an older text of it, or another project's
         self._forget_bytecode()
         importlib.invalidate_caches()
+        return self._imported(name)
+
+    def _others(self, pipeline: Pipeline) -> dict[str, Pipeline]:
+        """The pipelines that one reads, and those that these read."""
+        found, waiting = dict[str, Pipeline](), {*pipelines_read(pipeline)}
+        while waiting:
+            name = waiting.pop()
+            if name != pipeline.name and name in self.pipelines():
+                found[name] = self._imported(name)
+                waiting |= {*pipelines_read(found[name])} - found.keys()
+        return found
+
+    def _imported(self, name: str) -> Pipeline:
         try:
             with self._loading():
                 module = importlib.import_module(_module(name))

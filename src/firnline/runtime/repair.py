@@ -19,6 +19,7 @@ from firnline.errors import FirnlineError
 from firnline.model.declaration import Collection, OnLoss
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
+from firnline.model.foreign import is_foreign
 from firnline.model.gap import Cell, Gap
 from firnline.model.graph import Graph
 from firnline.plan.repairing import Plan, Refusal, Step, in_order, owner, plan, retry, steps_for, to_rewind
@@ -209,7 +210,8 @@ def _upstream(graph: Graph, name: str) -> set[str]:
     while waiting:
         at = waiting.pop()
         found.add(at)
-        waiting |= {each for of in graph.collections if of.name == at for each in of.inputs} - found
+        inputs = {each for of in graph.collections if of.name == at for each in of.inputs if not is_foreign(each)}
+        waiting |= inputs - found
     return found
 
 

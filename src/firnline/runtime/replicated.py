@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from firnline.model.description import Description
+from firnline.model.foreign import is_foreign
 from firnline.model.graph import Graph
 from firnline.plan.repairing import owner
 from firnline.plan.replication import Batch, recovery_time, upto
@@ -50,7 +51,7 @@ def replicated_upto(project: Project, graph: Graph) -> dict[str, int]:
         since, upper = (head.description.since, head.description.upper) if head else (start, start)
         point = upto(of_each[each.name], since, upper)
         if each.level == "memory":
-            point = min([point, *(found[name] for name in each.inputs)])
+            point = min([point, *(found[name] for name in each.inputs if not is_foreign(name))])
         found[each.name] = point
     return found
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from firnline.errors import FirnlineError
 from firnline.model.graph import Graph
 from firnline.model.hold import Hold
 from firnline.plan.agreement import Agreement
@@ -81,6 +82,24 @@ def _beside(project: Project, graph: Graph, heads: Heads) -> Iterator[Hold]:
     """The holds that follow from facts outside of the control table."""
     yield from _failed_checks(project, graph, heads)
     yield from _replicated(project, graph)
+    yield from _other_pipelines(project, graph)
+
+
+def _other_pipelines(project: Project, graph: Graph) -> Iterator[Hold]:
+    """A pipeline that reads this one keeps what its stages have not taken yet; one that does not load may be such a one."""
+    for name in project.pipelines():
+        if name == graph.name:
+            continue
+        try:
+            other = project.graph(name)
+        except FirnlineError:
+            todo = f"mend {name!r}, which does not load: it may read this one"
+            yield Hold("pipeline", name, graph.schedule.start, release=todo)
+            continue
+        readers = [each for each in other.collections if any(of.startswith(f"{graph.name}.") for of in each.inputs)]
+        taken = [head.description.upper for each in readers if (head := project.log(name, each.name).head()) is not None]
+        if taken:
+            yield Hold("pipeline", name, min(taken), release=f"run {name!r}")
 
 
 def _failed_checks(project: Project, graph: Graph, heads: Heads) -> Iterator[Hold]:

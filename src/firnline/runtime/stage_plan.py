@@ -81,16 +81,17 @@ def made_of(
     check: Callable[[object, Collection], DataFrame] = checked,
 ) -> Made:
     """Call a stage's function, or read its SQL, for an epoch that ends at ``upper``; ``check`` refuses what no log can hold."""
+    named = list(zip(collection.parameters, collection.inputs, strict=True))
     if collection.query is None:
         function = declared.functions[collection.name]
         with noted() as noticed:
             with recorded() as sites, at(upper, is_timed=declared.graph.schedule.timed):
-                result = function(**frames)
+                result = function(**{each: frames[name] for each, name in named})
             frame = check(result, collection)
             relation = relation_of(frame)
         known = {pickled: fingerprint(each, declared.root) for pickled, each in noticed.items()}
         return Made(frame, relation, sites, known, None)
-    frame, refusal = queried(session, collection.query, frames)
+    frame, refusal = queried(session, collection.query, {each: frames[name] for each, name in named})
     return Made(check(frame, collection), relation_of(frame), {}, {}, refusal)
 
 
@@ -118,7 +119,7 @@ def plan_of(
         time = [("time", "timestamp" if graph.schedule.timed else "bigint")]
         typing = Typing({EPOCH_TIME: time, **{name: schema(frame) for name, frame in frames.items()}}, analyze)
         canonical = Canonical(typing.schemas, made.functions)
-        keys = {each.name: each.keys for each in graph.collections}
+        keys = {name: graph.collection(name).keys for name in (*frames, collection.name)}
         steps = arranged(bound.node, collection.name, typing, canonical, keys, is_kept=collection.refresh != "full")
     except FirnlineError as refusal:
         if refusal.code in ALWAYS or collection.refresh == "incremental":

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.connect.proto import Relation
@@ -50,7 +51,9 @@ class StageRun:
         began = time.monotonic()
         graph = self.declared.graph
         determinants = self.project.determinants(graph.name, self.collection.name, self.epoch.lower)
-        given = SourceEpoch.of(self.session, self.project.settings, graph.schedule, self.epoch, determinants)
+        given = SourceEpoch.of(
+            self.session, self.project.settings, graph.schedule, self.epoch, determinants, self._logged_earlier
+        )
         with told(self.collection, given.label, self.project.settings):
             try:
                 return self._published(given, generation, inputs, began)
@@ -127,6 +130,15 @@ class StageRun:
             raise FirnlineError("REPLAY_DIFFERS", "no record is malformed any more")
         return destination.stage(_weighted(malformed, names), self.epoch, generation, self.attempt)
 
+    def _logged_earlier(self, name: str) -> Iterator[Any]:
+        """What earlier epochs logged under a name, the newest first."""
+        graph, at = self.declared.graph, self.epoch.lower
+        while at > graph.schedule.start:
+            at = graph.schedule.epoch_at(at - 1).lower
+            found = self.project.determinants(graph.name, self.collection.name, at).find(name)
+            if found is not None:
+                yield found
+
     def _recorded(self) -> Recorded:
         """What the epoch took from the outside, as its publish wrote it down."""
         log = self.project.log(self.declared.graph.name, self.collection.name)
@@ -145,6 +157,11 @@ class StageRun:
         staged = self._approved(checks, destination, made, generation)
         if isinstance(staged, Verdict):
             return Published(staged, Digest())
+        try:
+            given.check_unchanged()
+        except FirnlineError:
+            destination.log.discard(staged.attempt)
+            raise
         if malformed is not None:
             self._quarantine(malformed, began)
         seconds = time.monotonic() - began

@@ -95,3 +95,57 @@ def test_a_value_that_json_does_not_keep_is_refused(
 def test_a_value_cannot_take_the_name_of_a_listing(attempt: Callable[[], Outside]) -> None:
     with pytest.raises(FirnlineError, match="BAD_OPTION"):
         attempt().value("files:*.csv", never)
+
+
+def test_files_are_new_once(tmp_path: Path) -> None:
+    logged: list[dict[str, Any]] = []
+
+    def epoch(number: int) -> list[str]:
+        determinants = Determinants(Catalog("sqlite://", f"file://{tmp_path}/warehouse"), "web", "visits", number)
+        outside = Outside(determinants, tmp_path, lambda _: reversed(logged))
+        found = outside.new_files("in/*", lambda: sorted((tmp_path / "in").iterdir()))
+        logged.extend(outside.used.values())
+        return [path.name for path in found]
+
+    (tmp_path / "in").mkdir()
+    assert epoch(0) == []
+    for name in ("b", "a"):
+        (tmp_path / "in" / name).write_text(name)
+    assert epoch(1) == ["a", "b"]
+    assert epoch(2) == []
+    (tmp_path / "in" / "a").write_text("written anew")
+    (tmp_path / "in" / "c").touch()
+    assert epoch(3) == ["c"]
+    for number in range(4, 80):
+        (tmp_path / "in" / f"{number}").touch()
+        assert epoch(number) == [f"{number}"]
+    assert [number for number, each in enumerate(logged) if each["seen"]] == [32, 64]
+    assert epoch(80) == []
+
+
+def test_new_files_of_an_attempt_that_died_are_those_of_its_retry(attempt: Callable[[], Outside], tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1")
+    assert attempt().new_files("*", lambda: [tmp_path / "a"]) == [tmp_path / "a"]
+    assert attempt().new_files("*", never) == [tmp_path / "a"]
+    (tmp_path / "a").write_text("2")
+    with pytest.raises(FirnlineError, match="FILE_CHANGED"):
+        attempt().new_files("*", never)
+
+
+def test_a_file_that_is_written_to_after_it_was_listed_is_told(attempt: Callable[[], Outside], tmp_path: Path) -> None:
+    outside, paths = attempt(), [tmp_path / name for name in ("a", "b", "c")]
+    for path in paths:
+        path.write_text("1")
+    outside.files("*", lambda: paths, is_optional=False)
+    assert outside.changed() == []
+    paths[0].write_text("12")
+    paths[1].unlink()
+    assert outside.changed() == paths[:2]
+
+
+def test_a_range_goes_on_where_the_last_epoch_ended(determinants: Determinants, tmp_path: Path) -> None:
+    first = Outside(determinants, tmp_path)
+    assert first.since_last("offsets", lambda before: [before, 5]) == (None, [None, 5])
+    second = Outside(determinants, tmp_path, lambda _: iter([{"after": 1, "upto": 7}, {"after": None, "upto": 1}]))
+    assert second.since_last("more", lambda before: before + 1) == (7, 8)
+    assert Outside(determinants, tmp_path).since_last("more", never) == (7, 8)
