@@ -84,8 +84,9 @@ def test_every_python_block_runs_or_quotes_a_file(page):
     for block in blocks(page, "python"):
         if quoted_from(block) not in RUN_ELSEWHERE:
             exec(compile(block, by_name(page), "exec"), names)
-    for pipeline in (value for value in names.values() if isinstance(value, Pipeline)):
-        check(pipeline, {}, {each.suite for collection, _ in pipeline.declared for each in collection.checks})
+    pipelines = {value.name: value for value in names.values() if isinstance(value, Pipeline)}
+    for pipeline in pipelines.values():
+        check(pipeline, {}, {each.suite for collection, _ in pipeline.declared for each in collection.checks}, others=pipelines)
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "docs" / "snippets").glob("*.py")), ids=by_name)
