@@ -9,5 +9,19 @@ from firnline.runtime.iterate import iterate
 from firnline.runtime.logical_time import epoch_time
 from firnline.runtime.read import read
 from firnline.runtime.reader import Reader, reader
+from firnline.runtime.scan import Scan, scan
 
-__all__ = ["FirnlineError", "Loss", "Pipeline", "Reader", "check", "completeness", "epoch_time", "iterate", "read", "reader"]
+__all__ = [
+    "FirnlineError",
+    "Loss",
+    "Pipeline",
+    "Reader",
+    "Scan",
+    "check",
+    "completeness",
+    "epoch_time",
+    "iterate",
+    "read",
+    "reader",
+    "scan",
+]

@@ -16,9 +16,9 @@ from firnline.model.graph import Graph
 from firnline.model.hold import Hold
 from firnline.model.names import check_name
 from firnline.plan.agreement import Agreement
+from firnline.runtime.cut import visible_upto
 from firnline.runtime.project import Project
 from firnline.runtime.safepoint import hold
-from firnline.runtime.show import visible_upto
 from firnline.world import world
 
 

@@ -31,13 +31,10 @@ from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import BOOKKEEPING, DIFF, EPOCH, PART
 from firnline.runtime.attempt import Digests, Staged, approved, staged
 from firnline.runtime.evaluation import difference_of
-from firnline.tables.log import START, Head, Log, head_of
+from firnline.tables.log import PARTITION_BY, PARTS, START, Head, Log, head_of
 from firnline.tables.metadata import Metadata
 from firnline.tables.sidecar import Input, Sidecar
 from firnline.world import world
-
-PARTITION_BY = "firnline.partition-by"
-PARTS = "firnline.parts"
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 START = "firnline.start"
+PARTITION_BY = "firnline.partition-by"
+PARTS = "firnline.parts"
 ATTEMPT = "firnline.attempt"
 WAVE = "firnline.wave"
 ROWS = "firnline.rows"
