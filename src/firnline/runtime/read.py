@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
     from firnline.tables.log import Entry
+    from firnline.tables.metadata import Metadata
 
 _MOST_BROADCAST = 1_000_000
 """Removed rows whose keys every task is told; beyond that, all rows are brought together."""
@@ -68,24 +69,32 @@ def frame(project: Project, session: SparkSession | None, graph: Graph, collecti
     """The rows of a collection before a point."""
     from firnline.engine.frames import exact, settled_state, state, table_name
     from firnline.engine.staging import FEW
-    from firnline.tables.log import entries_of, head_of
+    from firnline.tables.log import entries_of
 
-    loaded = project.log(graph.name, collection).load()
-    head = None if loaded is None else head_of(loaded)
-    if loaded is None or head is None or head.snapshot is None:
-        raise FirnlineError("NO_SUCH_COLLECTION", f"{graph.name}.{collection} has no log yet")
-    if upto < head.description.since:
-        raise compacted(graph, collection, head.description.since)
+    loaded, snapshot = readable(project, graph, collection, upto)
     opened = session or shared(project)
     table = table_name(graph.name, collection)
     columns = [column for column in loaded.columns if column not in BOOKKEEPING]
     layers = [entry for entry in entries_of(loaded) if entry.lower < upto]
     settled, removed = _settled(graph.schedule.start, layers)
     if settled == graph.schedule.start or removed > _MOST_BROADCAST:
-        return exact(state(opened, table, head.snapshot, upto, columns))
+        return exact(state(opened, table, snapshot, upto, columns))
     keys = graph.collection(collection).keys
     is_few = sum(layer.rows for layer in layers if layer.lower >= settled) <= FEW
-    return exact(settled_state(opened, table, head.snapshot, min(settled, upto), upto, columns, keys, is_few=is_few))
+    return exact(settled_state(opened, table, snapshot, min(settled, upto), upto, columns, keys, is_few=is_few))
+
+
+def readable(project: Project, graph: Graph, collection: str, since: int) -> tuple[Metadata, int]:
+    """A log and its head's snapshot, if it still tells single epochs from a point on."""
+    from firnline.tables.log import head_of
+
+    loaded = project.log(graph.name, collection).load()
+    head = None if loaded is None else head_of(loaded)
+    if loaded is None or head is None or head.snapshot is None:
+        raise FirnlineError("NO_SUCH_COLLECTION", f"{graph.name}.{collection} has no log yet")
+    if since < head.description.since:
+        raise compacted(graph, collection, head.description.since)
+    return loaded, head.snapshot
 
 
 def _settled(start: int, layers: list[Entry]) -> tuple[int, int]:

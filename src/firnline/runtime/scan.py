@@ -39,19 +39,22 @@ class View:
     graph: Graph
     collection: str
     upto: int
+    needed: int
+    """The point from which on the log has to tell single epochs."""
     table: Table
     columns: tuple[str, ...]
     where: Predicate = TRUE
 
     @classmethod
-    def of(cls, project: Project, graph: Graph, collection: str, upto: int) -> View:
-        """All of a collection."""
+    def of(cls, project: Project, graph: Graph, collection: str, upto: int, needed: int | None = None) -> View:
+        """All of a collection; of the state alone no single epochs are needed before its end."""
         from firnline.tables.where import users
 
-        table = table_at(project, graph, collection, upto)
+        first = upto if needed is None else needed
+        table = table_at(project, graph, collection, first)
         if table is None:
             raise FirnlineError("NO_SUCH_COLLECTION", f"{graph.name}.{collection} has no log yet")
-        return cls(project, graph, collection, upto, table, tuple(users(table.schema())))
+        return cls(project, graph, collection, upto, first, table, tuple(users(table.schema())))
 
     @property
     def name(self) -> str:
@@ -66,8 +69,8 @@ class View:
         kept = self.columns if columns is None else chosen(schema, columns)
         return replace(self, columns=kept, where=self.where if where is None else both(self.where, predicate(where, schema)))
 
-    def read(self, look: Callable[[Table], T], since: int | None = None) -> T:
-        """What a look at the log finds, even if files are exchanged meanwhile; it has to tell the point ``since``."""
+    def read(self, look: Callable[[Table], T]) -> T:
+        """What a look at the log finds, even if files are exchanged meanwhile."""
         from firnline.tables.storage import answering
 
         table = self.table
@@ -77,11 +80,19 @@ class View:
                     return look(table)
             except FileNotFoundError as error:
                 lost = error
-            newer = table_at(self.project, self.graph, self.collection, self.upto if since is None else since)
+            newer = table_at(self.project, self.graph, self.collection, self.needed)
             if newer is None or newer.metadata_location == table.metadata_location:
                 break
             table = newer
         raise FirnlineError("LOG_UNREADABLE", f"{self.name}: {lost}") from lost
+
+
+def check_single(names: Sequence[str], columns: Sequence[str] | None, where: Filter | None) -> None:
+    """Refuse columns and a filter for several collections, which have different columns."""
+    if len(names) != 1 and not (columns is None and where is None):
+        raise FirnlineError(
+            "BAD_OPTION", "columns and where are those of one collection; of several, say select and where of each"
+        )
 
 
 @dataclass(frozen=True, slots=True)

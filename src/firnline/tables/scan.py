@@ -7,7 +7,7 @@ together, and the weights of rows that were different add up to how often they a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ import pyarrow.types as kinds
 from pyiceberg.expressions import And, BooleanExpression
 from pyiceberg.table import DataScan, Table
 
-from firnline.model.names import DIFF, EPOCH
+from firnline.model.names import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT, DELETE, DIFF, EPOCH, INSERT
 from firnline.model.predicate import TRUE, Predicate, terms
 from firnline.tables.where import holding, placed, split, term, told, users
 
@@ -36,6 +36,30 @@ def changes(
     """The weighted rows of the epochs in [lower, upper), with ``_diff``; with ``_epoch``, unless all epochs are taken as one."""
     rows = _settled(_scanned(table, between(lower, upper), columns, where))
     return _merged(rows, [] if net else [EPOCH])
+
+
+def as_feed(weighted: pa.Table, numbered: Mapping[int, tuple[int, int]]) -> pa.Table:
+    """Changes as Iceberg tells them, each as often as it happened: the first epoch first, and deleted rows before inserted ones.
+
+    Args:
+        weighted: Rows with ``_diff`` and, unless all epochs are taken as one, which has the only number, ``_epoch``.
+        numbered: The ordinal and the snapshot of each epoch.
+    """
+    if EPOCH not in weighted.column_names:
+        only = pa.repeat(pa.scalar(next(iter(numbered), 0), pa.int64()), weighted.num_rows)
+        weighted = weighted.append_column(EPOCH, only)
+    ordered = weighted.sort_by([(EPOCH, "ascending"), (DIFF, "ascending")])
+    epochs, weights = ordered[EPOCH].to_pylist(), ordered[DIFF]
+    told = {
+        CHANGE_TYPE: pc.if_else(pc.greater(weights, 0), INSERT, DELETE),
+        CHANGE_ORDINAL: pa.array([numbered[epoch][0] for epoch in epochs], pa.int32()),
+        COMMIT_SNAPSHOT: pa.array([numbered[epoch][1] for epoch in epochs], pa.int64()),
+        DIFF: pc.abs(weights),
+    }
+    found = ordered.drop_columns([EPOCH, DIFF])
+    for name, cells in told.items():
+        found = found.append_column(name, cells)
+    return repeated(found)
 
 
 def files(table: Table, lower: int, upper: int, where: Predicate = TRUE) -> list[str]:
