@@ -21,6 +21,7 @@ from firnline.plan.advance import advance as plan_advance
 from firnline.plan.advance import check_inputs, check_target
 from firnline.plan.frontier import Frontier, cut
 from firnline.runtime.flusher import hand_over
+from firnline.runtime.plain_tables import bring_up
 from firnline.runtime.project import Declared, Project
 from firnline.world import world
 
@@ -138,14 +139,16 @@ def _merged(project: Project, graph: Graph, collection: Collection) -> int | Non
 
 
 def complete(project: Project, graph: Graph, epoch: Epoch) -> Frontier:
-    """Let readers see the epoch, in all collections at once; refuse while one of them lacks it."""
+    """Let readers see the epoch, in all collections at once, then in plain tables; refuse while a collection lacks it."""
     heads = {collection.name: project.log(graph.name, collection.name).head() for collection in graph.collections}
     found = cut({name: head.description if head else None for name, head in heads.items()})
     if found is None or found.upper < epoch.upper:
         label = graph.schedule.label(epoch.lower)
         late = [name for name, head in heads.items() if head is None or head.description.upper < epoch.upper]
         raise FirnlineError("INPUT_NOT_READY", f"the pipeline {graph.name!r} lacks {label} of {', '.join(late)}")
-    return project.control(graph.name).advance(found)
+    frontier = project.control(graph.name).advance(found)
+    bring_up(project, graph)
+    return frontier
 
 
 def _advance_one(

@@ -57,6 +57,14 @@ class View:
         return cls(project, graph, collection, upto, first, table, tuple(users(table.schema())))
 
     @property
+    def since(self) -> int:
+        """Where the single epochs begin that its snapshot tells."""
+        from firnline.model.description import SINCE
+
+        head = self.table.current_snapshot()
+        return self.graph.schedule.start if head is None or head.summary is None else int(str(head.summary[SINCE]))
+
+    @property
     def name(self) -> str:
         """The collection's full name."""
         return f"{self.graph.name}.{self.collection}"
