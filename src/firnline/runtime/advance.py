@@ -86,6 +86,19 @@ def advance(project: Project, declared: Declared, session: SparkSession, name: s
         if error.code not in _OF_FILES or not _mended(project, declared.graph, session, name):
             raise
         yield from advance_by(compute, project, declared.graph, name, target)
+    _keep_view(project, declared.graph, name)
+
+
+def _keep_view(project: Project, graph: Graph, name: str) -> None:
+    """Make the collection's view true. The epoch is published without it, and the next one tries again."""
+    from firnline.tables.views import keep
+
+    log = project.log(graph.name, name).load()
+    try:
+        if log is not None:
+            keep(project.catalog, log, graph.collection(name).doc)
+    except FirnlineError as error:
+        _logger.warning("the view of %s.%s was not made: %s", graph.name, name, error)
 
 
 def _mended(project: Project, graph: Graph, session: SparkSession, name: str) -> bool:

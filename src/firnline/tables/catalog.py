@@ -131,6 +131,23 @@ class Catalog:
         )
         return done == 1
 
+    def point_view(self, namespace: str, name: str, before: str | None, version: str) -> None:
+        """Let a view be another file, if it is still the one that was looked at, or is not there; or fail."""
+        self._ensure_namespace(namespace)
+        given = {"space": namespace, "name": name, "version": version}
+        if before is None:
+            columns = "(catalog_name, table_namespace, table_name, metadata_location, iceberg_type)"
+            new = f"SELECT '{NAME}', {', '.join(f'CAST(:{each} AS VARCHAR)' for each in given)}, 'VIEW'"
+            free = f"NOT EXISTS (SELECT 1 {_OURS} AND table_name = :name)"
+            done = self._database.change(f"INSERT INTO {_TABLES} {columns} {new} WHERE {free}", **given)
+        else:
+            ours = _OURS.removeprefix(f"FROM {_TABLES} ")
+            change = "SET metadata_location = :version, previous_metadata_location = :before"
+            unchanged = "table_name = :name AND metadata_location = :before"
+            done = self._database.change(f"UPDATE {_TABLES} {change} {ours} AND {unchanged}", before=before, **given)
+        if done != 1:
+            raise FirnlineError("COMMIT_CONTENDED", f"the view {namespace}.{name} moved meanwhile")
+
     def commit(self, table: Metadata, summary: Mapping[str, str], staged: Sequence[int] = ()) -> None:
         """Append the files of staged snapshots, and drop these, in one transaction that knows no retry."""
         from pyiceberg.table.update.snapshot import ExpireSnapshots
