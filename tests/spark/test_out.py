@@ -1,4 +1,4 @@
-"""What goes out of a pipeline that runs on Spark: scans, changes and plain tables agree with an own computation at every epoch."""
+"""What goes out of a pipeline on Spark: scans, changes and plain tables agree with an own computation at every epoch."""
 
 from __future__ import annotations
 
