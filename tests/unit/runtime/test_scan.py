@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -321,16 +320,13 @@ def test_a_lost_file_is_told(shelf: Shelf) -> None:
 
 
 def test_a_selective_scan_of_many_layers_reads_one_file_a_touching_layer(project: Project) -> None:
-    """With forty layers in four parts, a key that three of them touch costs three files; a look takes no second."""
     made = Shelf(project, "web", "visits", pa.schema([("id", pa.int64()), ("n", pa.int64())]), ("id",), parts=4)
     made.publish(*([({"id": epoch * 100 + at, "n": epoch}, 1) for at in range(100)] for epoch in range(40)))
     made.publish([({"id": 7, "n": 0}, -1), ({"id": 7, "n": 1}, 1)])
     made.complete()
-    began = time.monotonic()
     scan = fl.scan("web.visits", where="id = 7", project=project)
     assert len(scan.files()) == 2
     assert scan.to_arrow().to_pylist() == [{"id": 7, "n": 1}]
-    assert time.monotonic() - began < 20
 
 
 def test_importing_firnline_imports_no_engine() -> None:
