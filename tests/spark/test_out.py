@@ -16,6 +16,24 @@ from tests.unit.runtime.test_changes import HISTORY as CHANGED
 from tests.unit.runtime.test_changes import SCHEMA as CHANGED_SCHEMA
 from tests.unit.runtime.test_scan import FILTERS, SCHEMA, history
 
+COMPARED = (
+    "fraction of an integer",
+    "null is not in a list",
+    "between decimals",
+    "not like",
+    "moment without zone",
+    "local moment",
+    "NaN is above",
+    "not below",
+    "zeros are equal",
+    "floats not of a list",
+    "single precision is not double",
+    "inner",
+    "inner null",
+    "bytes",
+    "equal to NaN",
+)
+"""The filters about which engines may disagree."""
 SHELVES = """
     import firnline as fl
 
@@ -52,7 +70,8 @@ def test_spark_gives_what_is_read_without_it(project: Callable[..., Project], sp
     shelf.publish(*history())
     shelf.complete()
     names = ["id", "name", "rate", "inner", "facts"]
-    for name, (where, holds) in FILTERS.items():
+    for name in COMPARED:
+        where, holds = FILTERS[name]
         scan = fl.scan("out_shelf.visits", as_of="3", where=where, columns=names, project=made)
         expected = [{each: r[each] for each in names} for r in shelf.state(4) if holds(r)]
         assert multiset(scan.to_spark(spark).toArrow().to_pylist()) == multiset(expected), name

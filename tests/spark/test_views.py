@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,8 @@ PIPELINE = """
 def test_sql_sees_whole_epochs_of_the_users_columns_at_every_epoch(tmp_path: Path) -> None:
     make_project(tmp_path, sql_views.SETTINGS, web=PIPELINE)
     command = [sys.executable, "-m", "tests.spark.sql_views", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("FIRNLINE", "SPARK", "PYSPARK"))}
+    done = subprocess.run(command, cwd=ROOT, env=inherited, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
     assert json.dumps(found["states"]).replace("-0.0", "0.0") == json.dumps(found["expected"]).replace("-0.0", "0.0")
