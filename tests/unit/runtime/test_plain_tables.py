@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -12,6 +16,7 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from firnline.errors import FirnlineError
+from firnline.failpoints import VARIABLE
 from firnline.model.declaration import Pipeline
 from firnline.model.epoch import Epoch
 from firnline.model.graph import check
@@ -153,6 +158,23 @@ def test_whatever_dies_or_is_not_answered_every_row_is_there_once(shelf: Shelf, 
         follow(shelf)
         assert alone(shelf.project).metadata_location == before, "a third one has nothing to do"
         assert rows(shelf.project) == multiset(shelf.state(len(shelf.deltas)))
+
+
+@pytest.mark.parametrize("point", ["table.judged", "table.written", "table.committed"])
+def test_a_process_that_is_killed_is_followed_by_another(shelf: Shelf, point: str) -> None:
+    advance(shelf, HISTORY[0])
+    shelf.publish(HISTORY[1])
+    code = (
+        "from firnline.model.epoch import Epoch; from firnline.runtime.advance import complete; "
+        "from firnline.runtime.project import Project; project = Project.load(); complete(project, project.graph('web'), Epoch(1, 2))"
+    )
+    command, root = [sys.executable, "-c", code], shelf.project.settings.root
+    killed = subprocess.run(command, cwd=root, env={**os.environ, VARIABLE: f"{point}=kill"}, capture_output=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    again = subprocess.run(command, cwd=root, capture_output=True)
+    assert again.returncode == 0, again.stderr
+    assert rows(shelf.project) == multiset(shelf.state(2))
+    assert len([each for each in alone(shelf.project).snapshots() if each.summary["firnline.upper"] == "2"]) == 1
 
 
 def test_what_a_dead_one_left_out_the_next_epoch_brings(shelf: Shelf) -> None:
