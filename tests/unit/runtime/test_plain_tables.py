@@ -166,7 +166,8 @@ def test_a_process_that_is_killed_is_followed_by_another(shelf: Shelf, point: st
     shelf.publish(HISTORY[1])
     code = (
         "from firnline.model.epoch import Epoch; from firnline.runtime.advance import complete; "
-        "from firnline.runtime.project import Project; project = Project.load(); complete(project, project.graph('web'), Epoch(1, 2))"
+        "from firnline.runtime.project import Project; project = Project.load(); "
+        "complete(project, project.graph('web'), Epoch(1, 2))"
     )
     command, root = [sys.executable, "-c", code], shelf.project.settings.root
     killed = subprocess.run(command, cwd=root, env={**os.environ, VARIABLE: f"{point}=kill"}, capture_output=True)
