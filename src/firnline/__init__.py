@@ -9,17 +9,22 @@ from firnline.model.declaration import Pipeline, collection
 from firnline.model.loss import Loss
 
 if TYPE_CHECKING:
+    from firnline.runtime.changes import Changes, changes
     from firnline.runtime.gaps import completeness
     from firnline.runtime.iterate import iterate
     from firnline.runtime.logical_time import epoch_time
     from firnline.runtime.read import read
     from firnline.runtime.reader import Reader, reader
+    from firnline.runtime.scan import Scan, scan
 
 __all__ = [
+    "Changes",
     "FirnlineError",
     "Loss",
     "Pipeline",
     "Reader",
+    "Scan",
+    "changes",
     "check",
     "collection",
     "completeness",
@@ -27,15 +32,20 @@ __all__ = [
     "iterate",
     "read",
     "reader",
+    "scan",
 ]
 
 _LATE = {
+    "Changes": "changes",
     "Reader": "reader",
+    "Scan": "scan",
+    "changes": "changes",
     "completeness": "gaps",
     "epoch_time": "logical_time",
     "iterate": "iterate",
     "read": "read",
     "reader": "reader",
+    "scan": "scan",
 }
 """Names and their modules in ``runtime``, imported when first used: a DAG file that only names a pipeline is parsed without."""
 

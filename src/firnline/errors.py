@@ -56,6 +56,12 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "EPOCH_COMPACTED": Code(
             "Name an epoch at or after 'since'; a longer keep= of the pipeline keeps more of them from now on."
         ),
+        # reading rows
+        "BAD_FILTER": Code(
+            "Write it as docs/guides/reading.md shows: names, comparisons, in (...), like 'x%', is null, and, or, not."
+        ),
+        "NO_SUCH_COLUMN": Code("Use one of the names listed."),
+        "MISSING_PACKAGE": Code("Install it."),
         # holding on to epochs
         "NO_SUCH_HOLD": Code("Use one of the names that 'firnline safepoint' lists, or register the reader again."),
         "HOLD_TAKEN": Code("Choose another name, or release the hold that has it: 'firnline safepoint --release NAME'."),

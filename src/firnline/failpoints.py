@@ -76,6 +76,9 @@ POINTS: Mapping[str, tuple[str, tuple[Kind, ...]]] = MappingProxyType(
         "rescale.lost": ("somebody else exchanged files, and what this attempt had staged is dropped", _AFTER_A_COMMIT),
         "frontier.judged": ("all collections hold an epoch; readers do not see it yet", _ANYWHERE),
         "frontier.committed": ("readers see it; who let them does not know it yet", _AFTER_A_COMMIT),
+        "table.judged": ("a plain table is behind the frontier; nothing is written", _ANYWHERE),
+        "table.written": ("its new files are written; no snapshot names them", _ANYWHERE),
+        "table.committed": ("it is up to the frontier; who brought it there does not know it yet", _AFTER_A_COMMIT),
         "replicate.copied": ("all files of a batch are at a place and were read back; no record says so", _ANYWHERE),
         "replicate.recorded": ("a record says so; whoever copied them does not know it yet", _AFTER_A_COMMIT),
     }

@@ -32,9 +32,21 @@ OVERTAKEN = "publish.lost"
 """Nobody comes here who is the only one."""
 EXPIRED = "expire.committed"
 WAVED = "wave.staged"
-_OTHERS = ("repair.", "safepoint.", "replicate.", "merge.", "trash.", "expire.", "undo.", "prune.", "erase.", "rescale.")
+_OTHERS = (
+    "repair.",
+    "safepoint.",
+    "replicate.",
+    "merge.",
+    "trash.",
+    "expire.",
+    "undo.",
+    "prune.",
+    "erase.",
+    "rescale.",
+    "table.",
+)
 OF_AN_EPOCH = [point for point in POINTS if point != WAVED and not point.startswith(_OTHERS)]
-"""Repairs, holds, copies and maintenance have tests of their own, most of them in tests/contract."""
+"""Repairs, holds, copies, maintenance and plain tables have tests of their own, most of them in tests/contract."""
 MUCH = """
     import firnline as fl
     from pyspark.sql import functions as F

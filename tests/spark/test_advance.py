@@ -10,8 +10,8 @@ from pyspark.sql.connect.session import SparkSession
 
 from firnline.errors import FirnlineError
 from firnline.runtime.advance import Outcome, advance, complete, is_kept
+from firnline.runtime.cut import visible_upto
 from firnline.runtime.project import Project
-from firnline.runtime.show import visible_upto
 from tests.spark.running import rows, run_epoch
 
 PIPELINE = """

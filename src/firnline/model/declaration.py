@@ -15,6 +15,7 @@ Function = Callable[..., Any]
 Kind = Literal["source", "stage"]
 Refresh = Literal["auto", "incremental", "full"]
 OnLoss = Literal["replay", "fail", "gap"]
+Publish = Literal["table"]
 Level = Literal["memory", "disk", "remote"]
 """How well what is published is kept: as cheap to make again, in the warehouse only, or on replicas too."""
 
@@ -65,6 +66,8 @@ class Collection:
     """In a checked graph never None."""
     parameters: tuple[str, ...] = ()
     """What a stage's function calls its inputs."""
+    publish: Publish | None = None
+    """Whether its present rows are kept in a plain table too."""
 
 
 class Pipeline:
@@ -121,6 +124,7 @@ class Pipeline:
         on_loss: OnLoss = "replay",
         durability: int | None = None,
         level: Level | None = None,
+        publish: Publish | None = None,
     ) -> Callable[[Function], Function]:
         """Declare a collection fed from outside: the function takes the epoch and returns its rows, or its changes.
 
@@ -134,8 +138,10 @@ class Pipeline:
             durability: On how many places its batches have to be, the warehouse being one; as the pipeline says by default.
             level: ``"remote"`` copies batches to replicas, the default where there are some; ``"disk"`` keeps them in the
                 warehouse only; ``"memory"`` says of a stage that it is cheap to compute again, so that only its inputs matter.
+            publish: ``"table"`` keeps the present rows in a plain Iceberg table too, for engines that know nothing of logs.
         """
-        return self._recording("source", keys, partition_by, parts, "full", checks, None, on_loss, False, durability, level)
+        kept = (durability, level, publish)
+        return self._recording("source", keys, partition_by, parts, "full", checks, None, on_loss, False, *kept)
 
     def stage(
         self,
@@ -149,6 +155,7 @@ class Pipeline:
         nondeterministic: bool = False,
         durability: int | None = None,
         level: Level | None = None,
+        publish: Publish | None = None,
     ) -> Callable[[Function], Function]:
         """Declare a deterministic function of the collections that its parameters name.
 
@@ -163,8 +170,9 @@ class Pipeline:
             nondeterministic: Whether a second run may give other rows. A published epoch of such a stage is never run again.
             durability: As for ``source``.
             level: As for ``source``.
+            publish: As for ``source``.
         """
-        kept = (durability, level)
+        kept = (durability, level, publish)
         return self._recording("stage", keys, partition_by, parts, refresh, checks, None, on_loss, nondeterministic, *kept)
 
     def sql(
@@ -180,6 +188,7 @@ class Pipeline:
         nondeterministic: bool = False,
         durability: int | None = None,
         level: Level | None = None,
+        publish: Publish | None = None,
     ) -> Callable[[Function], Function]:
         """Declare a stage in SQL: the function's name and parameters name the stage and its inputs, and it has no body.
 
@@ -194,8 +203,9 @@ class Pipeline:
             nondeterministic: As for ``stage``.
             durability: As for ``source``.
             level: As for ``source``.
+            publish: As for ``source``.
         """
-        kept = (durability, level)
+        kept = (durability, level, publish)
         return self._recording("stage", keys, partition_by, parts, refresh, checks, query, on_loss, nondeterministic, *kept)
 
     def on_loss(self, function: Function) -> Function:
@@ -219,6 +229,7 @@ class Pipeline:
         nondeterministic: bool = False,
         durability: int | None = None,
         level: Level | None = None,
+        publish: Publish | None = None,
     ) -> Callable[[Function], Function]:
         def record(function: Function) -> Function:
             code = function.__code__
@@ -240,6 +251,7 @@ class Pipeline:
                 durability=durability,
                 level=level,
                 parameters=tuple(parameters),
+                publish=publish,
             )
             self.declared.append((collection, function))
             if keys is None:

@@ -14,7 +14,7 @@ from typing import Any, cast, get_args
 
 from firnline.errors import FirnlineError, GraphError, Location
 from firnline.model.check import Check, On
-from firnline.model.declaration import Collection, OnLoss, Pipeline, Refresh
+from firnline.model.declaration import Collection, OnLoss, Pipeline, Publish, Refresh
 from firnline.model.durability import NOWHERE_ELSE, Keeping, durability_problems, kept, replicas_of
 from firnline.model.duration import seconds_of
 from firnline.model.epoch import Schedule
@@ -175,6 +175,8 @@ def _collection_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
             yield FirnlineError("BAD_OPTION", f"{name!r} has refresh={collection.refresh!r}", where)
         if collection.on_loss not in get_args(OnLoss):
             yield FirnlineError("BAD_OPTION", f"{name!r} has on_loss={collection.on_loss!r}", where)
+        if collection.publish not in (None, *get_args(Publish)):
+            yield FirnlineError("BAD_OPTION", f"{name!r} has publish={collection.publish!r}", where)
         for parameter in collection.inputs:
             if parameter not in names and not is_foreign(parameter):
                 yield FirnlineError("UNKNOWN_INPUT", f"{name!r} asks for {parameter!r}, which nothing writes", where)

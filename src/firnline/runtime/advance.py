@@ -23,6 +23,7 @@ from firnline.plan.advance import advance as plan_advance
 from firnline.plan.advance import check_inputs, check_target
 from firnline.plan.frontier import Frontier, cut
 from firnline.runtime.flusher import hand_over
+from firnline.runtime.plain_tables import bring_up
 from firnline.runtime.project import Declared, Project
 from firnline.world import world
 
@@ -87,6 +88,19 @@ def advance(project: Project, declared: Declared, session: SparkSession, name: s
         if error.code not in _OF_FILES or not _mended(project, declared.graph, session, name):
             raise
         yield from advance_by(compute, project, declared.graph, name, target)
+    _keep_view(project, declared.graph, name)
+
+
+def _keep_view(project: Project, graph: Graph, name: str) -> None:
+    """Make the collection's view true. The epoch is published without it, and the next one tries again."""
+    from firnline.tables.views import keep
+
+    log = project.log(graph.name, name).load()
+    try:
+        if log is not None:
+            keep(project.catalog, log, graph.collection(name).doc)
+    except FirnlineError as error:
+        _logger.warning("the view of %s.%s was not made: %s", graph.name, name, error)
 
 
 def _mended(project: Project, graph: Graph, session: SparkSession, name: str) -> bool:
@@ -140,14 +154,16 @@ def _merged(project: Project, graph: Graph, collection: Collection) -> int | Non
 
 
 def complete(project: Project, graph: Graph, epoch: Epoch) -> Frontier:
-    """Let readers see the epoch, in all collections at once; refuse while one of them lacks it."""
+    """Let readers see the epoch, in all collections at once, then in plain tables; refuse while a collection lacks it."""
     heads = {collection.name: project.log(graph.name, collection.name).head() for collection in graph.collections}
     found = cut({name: head.description if head else None for name, head in heads.items()})
     if found is None or found.upper < epoch.upper:
         label = graph.schedule.label(epoch.lower)
         late = [name for name, head in heads.items() if head is None or head.description.upper < epoch.upper]
         raise FirnlineError("INPUT_NOT_READY", f"the pipeline {graph.name!r} lacks {label} of {', '.join(late)}")
-    return project.control(graph.name).advance(found)
+    frontier = project.control(graph.name).advance(found)
+    bring_up(project, graph)
+    return frontier
 
 
 def _advance_one(

@@ -12,15 +12,16 @@ from firnline.errors import FirnlineError
 from firnline.model.graph import Graph
 from firnline.model.names import BOOKKEEPING
 from firnline.plan.safepoint import compacted
+from firnline.runtime.cut import consistent
 from firnline.runtime.gaps import of_pipeline, sentence
 from firnline.runtime.project import Project
-from firnline.runtime.show import looked_again, visible_upto
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.connect.session import SparkSession
 
     from firnline.tables.log import Entry
+    from firnline.tables.metadata import Metadata
 
 _MOST_BROADCAST = 1_000_000
 """Removed rows whose keys every task is told; beyond that, all rows are brought together."""
@@ -47,50 +48,53 @@ def read(
         project: The project; the one around the current folder by default.
     """
     found = project or Project.load()
-    graphs = {pipeline: found.graph(pipeline) for pipeline in {name.partition(".")[0] for name in names}}
 
-    def look() -> list[DataFrame]:
-        cut = {pipeline: visible_upto(found, graph, as_of) for pipeline, graph in graphs.items()}
-        frames = []
-        for name in names:
-            pipeline, _, collection = name.partition(".")
-            graphs[pipeline].collection(collection)
-            _warn(found, graphs[pipeline], collection, cut[pipeline])
-            frames.append(_frame(found, session, graphs[pipeline], collection, cut[pipeline]))
-        return frames
+    def view(graph: Graph, collection: str, upto: int) -> DataFrame:
+        graph.collection(collection)
+        warn(found, graph, collection, upto)
+        return frame(found, session, graph, collection, upto)
 
-    frames = looked_again(look, as_of)
+    frames = consistent(found, names, as_of, view)
     return frames[0] if len(frames) == 1 else tuple(frames)
 
 
-def _warn(project: Project, graph: Graph, collection: str, upto: int) -> None:
+def warn(project: Project, graph: Graph, collection: str, upto: int) -> None:
     """Say that rows are missing, where they are."""
     found = of_pipeline(project, graph, upto)[collection]
     for missing in found.missing:
         _logger.warning("%s is %s complete; missing: %s", found.collection, found, sentence(missing))
 
 
-def _frame(project: Project, session: SparkSession | None, graph: Graph, collection: str, upto: int) -> DataFrame:
+def frame(project: Project, session: SparkSession | None, graph: Graph, collection: str, upto: int) -> DataFrame:
+    """The rows of a collection before a point."""
     from firnline.engine.frames import exact, settled_state, state, table_name
     from firnline.engine.staging import FEW
-    from firnline.tables.log import entries_of, head_of
+    from firnline.tables.log import entries_of
 
-    loaded = project.log(graph.name, collection).load()
-    head = None if loaded is None else head_of(loaded)
-    if loaded is None or head is None or head.snapshot is None:
-        raise FirnlineError("NO_SUCH_COLLECTION", f"{graph.name}.{collection} has no log yet")
-    if upto < head.description.since:
-        raise compacted(graph, collection, head.description.since)
-    opened = session or _shared(project)
+    loaded, snapshot = readable(project, graph, collection, upto)
+    opened = session or shared(project)
     table = table_name(graph.name, collection)
     columns = [column for column in loaded.columns if column not in BOOKKEEPING]
     layers = [entry for entry in entries_of(loaded) if entry.lower < upto]
     settled, removed = _settled(graph.schedule.start, layers)
     if settled == graph.schedule.start or removed > _MOST_BROADCAST:
-        return exact(state(opened, table, head.snapshot, upto, columns))
+        return exact(state(opened, table, snapshot, upto, columns))
     keys = graph.collection(collection).keys
     is_few = sum(layer.rows for layer in layers if layer.lower >= settled) <= FEW
-    return exact(settled_state(opened, table, head.snapshot, min(settled, upto), upto, columns, keys, is_few=is_few))
+    return exact(settled_state(opened, table, snapshot, min(settled, upto), upto, columns, keys, is_few=is_few))
+
+
+def readable(project: Project, graph: Graph, collection: str, since: int) -> tuple[Metadata, int]:
+    """A log and its head's snapshot, if it still tells single epochs from a point on."""
+    from firnline.tables.log import head_of
+
+    loaded = project.log(graph.name, collection).load()
+    head = None if loaded is None else head_of(loaded)
+    if loaded is None or head is None or head.snapshot is None:
+        raise FirnlineError("NO_SUCH_COLLECTION", f"{graph.name}.{collection} has no log yet")
+    if since < head.description.since:
+        raise compacted(graph, collection, head.description.since)
+    return loaded, head.snapshot
 
 
 def _settled(start: int, layers: list[Entry]) -> tuple[int, int]:
@@ -104,7 +108,8 @@ def _settled(start: int, layers: list[Entry]) -> tuple[int, int]:
 
 
 @cache
-def _shared(project: Project) -> SparkSession:
+def shared(project: Project) -> SparkSession:
+    """A session of our own, which ends with the process."""
     from firnline.engine.session import opened
 
     stack = ExitStack()

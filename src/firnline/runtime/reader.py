@@ -9,6 +9,7 @@ import getpass
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import overload
 
 from firnline.errors import FirnlineError
 from firnline.model.duration import seconds_of
@@ -16,9 +17,10 @@ from firnline.model.graph import Graph
 from firnline.model.hold import Hold
 from firnline.model.names import check_name
 from firnline.plan.agreement import Agreement
+from firnline.runtime.changes import Changes, changed_after
+from firnline.runtime.cut import consistent, since, visible_upto
 from firnline.runtime.project import Project
 from firnline.runtime.safepoint import hold
-from firnline.runtime.show import visible_upto
 from firnline.world import world
 
 
@@ -43,9 +45,37 @@ class Reader:
         """When its lease ends."""
         return str(self._held().until)
 
-    def advance(self, epoch: str) -> None:
-        """Say that it has seen an epoch and all before it, which renews the lease; it never moves back."""
-        seen = visible_upto(self._project, self._graph, epoch)
+    @overload
+    def changes(self, name: str, /, *, upto: str | None = None, net: bool = True) -> Changes: ...
+    @overload
+    def changes(self, *names: str, upto: str | None = None, net: bool = True) -> tuple[Changes, ...]: ...
+    def changes(self, *names: str, upto: str | None = None, net: bool = True) -> Changes | tuple[Changes, ...]:
+        """What it has not seen yet: what changed after its position in collections, all up to the same epoch.
+
+        Args:
+            names: ``pipeline.collection``, of its pipeline. For more than one a tuple is returned.
+            upto: The last epoch; the newest that is complete by default.
+            net: Whether the epochs are taken as one; otherwise each is told by itself.
+        """
+        there = self._held()
+
+        def view(graph: Graph, collection: str, end: int) -> Changes:
+            if graph.name != self._graph.name:
+                raise FirnlineError("NO_SUCH_COLLECTION", f"the reader {self.name!r} reads {self._graph.name!r} only")
+            try:
+                return changed_after(self._project, graph, collection, there.at, end, net)
+            except FirnlineError as error:
+                if error.code != "EPOCH_COMPACTED":
+                    raise
+                raise _expired(graph, there, since(self._project, graph, collection)) from error
+
+        made = consistent(self._project, names, upto, view)
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def advance(self, epoch: str | None) -> None:
+        """Say that it has seen an epoch and all before it, None if none, which renews the lease; it never moves back."""
+        start = self._graph.schedule.start
+        seen = start if epoch is None else visible_upto(self._project, self._graph, epoch)
 
         def place(agreement: Agreement, since: int) -> Hold:
             there = _of(self._graph, agreement.held(self.name), self.name)

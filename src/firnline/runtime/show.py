@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from firnline.errors import FirnlineError
 from firnline.model.graph import Graph
 from firnline.model.names import DIFF, EPOCH, QUARANTINE
-from firnline.plan.safepoint import compacted
+from firnline.runtime.cut import looked_again, since, table_at, visible_upto
 from firnline.runtime.project import Project
 
-T = TypeVar("T")
 Rows = tuple[list[str], list[tuple[Any, ...]]]
 
 
@@ -26,37 +24,13 @@ class Change:
     removed: int
 
 
-def visible_upto(project: Project, graph: Graph, as_of: str | None = None) -> int:
-    """The point before which a reader sees everything: the frontier, or the end of the epoch asked for."""
-    frontier = project.control(graph.name).frontier()
-    if frontier is None:
-        raise FirnlineError("EPOCH_NOT_COMPLETE", f"no epoch of {graph.name!r} is complete yet")
-    if as_of is None:
-        return frontier.upper
-    upper = graph.schedule.epoch_at(graph.schedule.point(as_of)).upper
-    if upper > frontier.upper:
-        last = graph.schedule.label(frontier.upper)
-        raise FirnlineError("EPOCH_NOT_COMPLETE", f"{as_of} is not complete in all collections; the frontier is at {last}")
-    return upper
-
-
-def looked_again(look: Callable[[], T], as_of: str | None) -> T:
-    """What a reader of the newest epoch sees; if that was merged with a newer one while it looked, what it sees then."""
-    try:
-        return look()
-    except FirnlineError as error:
-        if as_of is not None or error.code != "EPOCH_COMPACTED":
-            raise
-    return look()
-
-
 def rows(project: Project, graph: Graph, collection: str, as_of: str | None = None, limit: int | None = None) -> Rows:
     """The rows of a collection after an epoch (the newest complete one by default), ordered by its keys."""
     from firnline.tables import scan
 
     def look() -> Rows:
         upto = visible_upto(project, graph, as_of)
-        table = _table(project, graph, collection, upto)
+        table = table_at(project, graph, collection, upto)
         return ([], []) if table is None else _listed(scan.state(table, upto), _order(graph, collection), limit)
 
     return looked_again(look, as_of)
@@ -68,10 +42,10 @@ def changes(project: Project, graph: Graph, collection: str, as_of: str | None =
 
     upto = visible_upto(project, graph, as_of)
     lower = graph.schedule.start if as_of is None else graph.schedule.epoch_at(graph.schedule.point(as_of)).lower
-    table = _table(project, graph, collection, upto if as_of is None else lower)
+    table = table_at(project, graph, collection, upto if as_of is None else lower)
     if table is None:
         return [], []
-    found = scan.changes(table, max(lower, _since(project, graph, collection)), upto)
+    found = scan.changes(table, max(lower, since(project, graph, collection)), upto)
     names = [name for name in found.column_names if name not in (EPOCH, DIFF)]
     ordered = found.sort_by(
         [(EPOCH, "descending"), *((key, "ascending") for key in _order(graph, collection)), (DIFF, "ascending")]
@@ -89,35 +63,14 @@ def summary(project: Project, graph: Graph) -> list[Change]:
     found = []
     for position, collection in enumerate(graph.collections):
         entries = list(project.log(graph.name, collection.name).entries())
-        since = max((entry.description.since for entry in entries), default=graph.schedule.start)
+        kept = max((entry.description.since for entry in entries), default=graph.schedule.start)
         for entry in entries:
-            if since <= entry.lower and entry.description.upper <= frontier.upper:
+            if kept <= entry.lower and entry.description.upper <= frontier.upper:
                 inserted, removed = (entry.rows + entry.weight) // 2, (entry.rows - entry.weight) // 2
                 found.append(
                     (entry.lower, position, Change(graph.schedule.label(entry.lower), collection.name, inserted, removed))
                 )
     return [change for _, _, change in sorted(found, key=lambda item: item[:2])]
-
-
-def _table(project: Project, graph: Graph, collection: str, upto: int) -> Any:
-    source = collection.removesuffix(QUARANTINE)
-    graph.collection(source)
-    log = project.log(graph.name, collection)
-    if log.load() is None and collection == source:
-        raise FirnlineError("NO_SUCH_COLLECTION", f"{graph.name}.{collection} has no log yet")
-    if log.load() is None:
-        return None
-    table = project.catalog.iceberg(graph.name, collection)
-    since = _since(project, graph, collection)  # after the table, which is merged no further
-    if upto < since:
-        raise compacted(graph, collection, since)
-    return table
-
-
-def _since(project: Project, graph: Graph, collection: str) -> int:
-    """Where the single epochs of a log begin."""
-    head = project.log(graph.name, collection).head()
-    return graph.schedule.start if head is None else head.description.since
 
 
 def _order(graph: Graph, collection: str) -> Sequence[str]:

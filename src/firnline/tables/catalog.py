@@ -11,7 +11,7 @@ from __future__ import annotations
 import gzip
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -30,6 +30,7 @@ from firnline.tables.database import Database, reachable
 from firnline.tables.metadata import Metadata
 from firnline.tables.port import Exchange, Manifest
 from firnline.tables.storage import answering
+from firnline.world import world
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -130,6 +131,23 @@ class Catalog:
         )
         return done == 1
 
+    def point_view(self, namespace: str, name: str, before: str | None, version: str) -> None:
+        """Let a view be another file, if it is still the one that was looked at, or is not there; or fail."""
+        self._ensure_namespace(namespace)
+        given = {"space": namespace, "name": name, "version": version}
+        if before is None:
+            columns = "(catalog_name, table_namespace, table_name, metadata_location, iceberg_type)"
+            new = f"SELECT '{NAME}', {', '.join(f'CAST(:{each} AS VARCHAR)' for each in given)}, 'VIEW'"
+            free = f"NOT EXISTS (SELECT 1 {_OURS} AND table_name = :name)"
+            done = self._database.change(f"INSERT INTO {_TABLES} {columns} {new} WHERE {free}", **given)
+        else:
+            ours = _OURS.removeprefix(f"FROM {_TABLES} ")
+            change = "SET metadata_location = :version, previous_metadata_location = :before"
+            unchanged = "table_name = :name AND metadata_location = :before"
+            done = self._database.change(f"UPDATE {_TABLES} {change} {ours} AND {unchanged}", before=before, **given)
+        if done != 1:
+            raise FirnlineError("COMMIT_CONTENDED", f"the view {namespace}.{name} moved meanwhile")
+
     def commit(self, table: Metadata, summary: Mapping[str, str], staged: Sequence[int] = ()) -> None:
         """Append the files of staged snapshots, and drop these, in one transaction that knows no retry."""
         from pyiceberg.table.update.snapshot import ExpireSnapshots
@@ -153,10 +171,8 @@ class Catalog:
 
         loaded = self._loaded(table)
         _check_clock(table)
-        names = {field.field_id: field.name for field in loaded.schema().fields}
-        order = [(names[field.source_id], "ascending") for field in loaded.sort_order().fields]
         with reachable(), answering(self.warehouse):
-            files = list(_dataframe_to_data_files(loaded.metadata, rows.sort_by(order) if order else rows, loaded.io))
+            files = list(_dataframe_to_data_files(loaded.metadata, _sorted(loaded, rows), loaded.io))
             try:
                 _append_beside(loaded, files, summary)
             except CommitFailedException:
@@ -187,6 +203,35 @@ class Catalog:
                 transaction.set_properties(dict(change.properties))
             if change.staged or change.undone:
                 ExpireSnapshots(transaction).by_ids([*change.staged, *change.undone]).commit()
+
+    def rewrite(self, table: Metadata, summary: Mapping[str, str], out: Collection[str], rows: pa.Table) -> None:
+        """Let the head name a file of these rows instead of some files, in one transaction that knows no retry.
+
+        The new files go again if it surely failed.
+        """
+        from pyiceberg.exceptions import CommitFailedException
+        from pyiceberg.io.pyarrow import _dataframe_to_data_files
+
+        loaded = self._loaded(table)
+        _check_clock(table)
+        with reachable(), answering(self.warehouse):
+            tasks = loaded.scan().plan_files() if out else ()
+            going = [task.file for task in tasks if task.file.file_path in out]
+            coming = list(_dataframe_to_data_files(loaded.metadata, _sorted(loaded, rows), loaded.io)) if rows.num_rows else []
+            world().reach("table.written")
+            try:
+                with (
+                    loaded.transaction() as transaction,
+                    transaction.update_snapshot(snapshot_properties=dict(summary)).overwrite() as overwrite,
+                ):
+                    for file in going:
+                        overwrite.delete_data_file(file)
+                    for file in coming:
+                        overwrite.append_data_file(file)
+            except CommitFailedException:
+                for file in coming:
+                    loaded.io.delete(file.file_path)
+                raise
 
     def data_files(self, table: Metadata, snapshot: int) -> tuple[StoredFile, ...]:
         """The data files that a snapshot brought."""
@@ -351,6 +396,13 @@ class Catalog:
             raise FirnlineError("COMMIT_CONTENDED", f"{table.pipeline}.{table.name} moved meanwhile")
         loaded.metadata.properties[_RETRIES] = "0"  # in memory only: the commit itself starts from the catalog's own copy
         return loaded
+
+
+def _sorted(table: Table, rows: pa.Table) -> pa.Table:
+    """Rows in the table's order."""
+    names = {field.field_id: field.name for field in table.schema().fields}
+    order = [(names[field.source_id], "ascending") for field in table.sort_order().fields]
+    return rows.sort_by(order) if order else rows
 
 
 def _append_beside(table: Table, files: Sequence[DataFile], summary: Mapping[str, str]) -> None:

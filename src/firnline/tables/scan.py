@@ -1,65 +1,150 @@
-"""Rows of a log without a JVM: PyIceberg scans files by their statistics, Arrow merges equal rows."""
+"""Rows of a log without a JVM: PyIceberg scans files by their statistics, Arrow merges equal rows.
+
+Columns and rows that nobody asked for are left out before equal rows are merged. That gives the same: equal rows are left out
+together, and the weights of rows that were different add up to how often they are now there.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as kinds
-from pyiceberg.table import Table
+from pyiceberg.expressions import And, BooleanExpression
+from pyiceberg.table import DataScan, Table
 
-from firnline.model.names import BOOKKEEPING, DIFF, EPOCH
+from firnline.model.names import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT, DELETE, DIFF, EPOCH, INSERT
+from firnline.model.predicate import TRUE, Predicate, terms
+from firnline.tables.where import holding, placed, split, term, told, users
 
 
-def state(table: Table, upto: int) -> pa.Table:
+def state(table: Table, upto: int, columns: Sequence[str] | None = None, where: Predicate = TRUE) -> pa.Table:
     """The rows of the state before the point ``upto``, in no particular order."""
-    merged = _merged(_scanned(table, f"{EPOCH} < {upto}"), [])
-    return merged.filter(pa.compute.greater(merged[DIFF], 0)).drop_columns([DIFF])
+    rows = _scanned(table, term(EPOCH, "<", upto), columns, where)
+    weighted = _settled(rows).drop_columns([EPOCH])
+    has_removals = rows.num_rows > 0 and pc.min(rows[DIFF]).as_py() < 0
+    merged = _merged(weighted, []) if has_removals else weighted
+    return repeated(merged.filter(pc.greater(merged[DIFF], 0)))
 
 
-def changes(table: Table, lower: int, upper: int) -> pa.Table:
-    """The weighted rows of the epochs in [lower, upper), with ``_epoch`` and ``_diff``."""
-    return _merged(_scanned(table, f"{EPOCH} >= {lower} and {EPOCH} < {upper}"), [EPOCH])
+def changes(
+    table: Table, lower: int, upper: int, columns: Sequence[str] | None = None, where: Predicate = TRUE, *, net: bool = False
+) -> pa.Table:
+    """The weighted rows of the epochs in [lower, upper), with ``_diff``; with ``_epoch``, unless all epochs are taken as one."""
+    rows = _settled(_scanned(table, between(lower, upper), columns, where))
+    return _merged(rows, [] if net else [EPOCH])
 
 
-def _scanned(table: Table, condition: str) -> pa.Table:
-    names = [field.name for field in table.schema().fields if field.name not in BOOKKEEPING]
-    return table.scan(row_filter=condition, selected_fields=(*names, EPOCH, DIFF)).to_arrow()
+def as_feed(weighted: pa.Table, numbered: Mapping[int, tuple[int, int]]) -> pa.Table:
+    """Changes as Iceberg tells them, each as often as it happened: the first epoch first, and deleted rows before inserted ones.
+
+    Args:
+        weighted: Rows with ``_diff`` and, unless all epochs are taken as one, which has the only number, ``_epoch``.
+        numbered: The ordinal and the snapshot of each epoch.
+    """
+    if EPOCH not in weighted.column_names:
+        only = pa.repeat(pa.scalar(next(iter(numbered), 0), pa.int64()), weighted.num_rows)
+        weighted = weighted.append_column(EPOCH, only)
+    ordered = weighted.sort_by([(EPOCH, "ascending"), (DIFF, "ascending")])
+    epochs, weights = ordered[EPOCH].to_pylist(), ordered[DIFF]
+    told = {
+        CHANGE_TYPE: pc.if_else(pc.greater(weights, 0), INSERT, DELETE),
+        CHANGE_ORDINAL: pa.array([numbered[epoch][0] for epoch in epochs], pa.int32()),
+        COMMIT_SNAPSHOT: pa.array([numbered[epoch][1] for epoch in epochs], pa.int64()),
+        DIFF: pc.abs(weights),
+    }
+    found = ordered.drop_columns([EPOCH, DIFF])
+    for name, cells in told.items():
+        found = found.append_column(name, cells)
+    return repeated(found)
+
+
+def files(table: Table, lower: int, upper: int, where: Predicate = TRUE) -> list[str]:
+    """The data files that rows of the epochs in [lower, upper) are read from, by their statistics."""
+    return [task.file.file_path for task in _scan(table, between(lower, upper), None, where).plan_files()]
+
+
+def between(lower: int, upper: int) -> BooleanExpression:
+    """The epochs in [lower, upper)."""
+    return And(term(EPOCH, ">=", lower), term(EPOCH, "<", upper))
+
+
+def repeated(weighted: pa.Table) -> pa.Table:
+    """Each row as often as its weight says, without it."""
+    rows, weights = weighted.drop_columns([DIFF]), weighted[DIFF]
+    if pc.all(pc.equal(weights, 1)).as_py() is not False:
+        return rows
+    return rows.take(pa.array([at for at, weight in enumerate(weights.to_pylist()) for _ in range(weight)], pa.int64()))
+
+
+def _scan(table: Table, epochs: BooleanExpression, columns: Sequence[str] | None, where: Predicate) -> DataScan:
+    pushed, left = split(where)
+    read = dict.fromkeys((*(columns or users(table.schema())), *(each.path[0] for each in terms(left)), EPOCH, DIFF))
+    condition = And(epochs, And(placed(table, where), told(pushed)))
+    return table.scan(row_filter=condition, selected_fields=tuple(read))
+
+
+def _scanned(table: Table, epochs: BooleanExpression, columns: Sequence[str] | None, where: Predicate) -> pa.Table:
+    """The rows asked for, with ``_epoch`` and ``_diff``."""
+    names = columns or users(table.schema())
+    return holding(_scan(table, epochs, columns, where).to_arrow(), split(where)[1]).select([*names, EPOCH, DIFF])
+
+
+def _settled(rows: pa.Table) -> pa.Table:
+    """Rows in which no -0.0 is left, as Spark writes merged rows, and one NaN only."""
+    for at, field in enumerate(rows.schema):
+        if kinds.is_floating(field.type):
+            cells = pc.add(rows[field.name], pa.scalar(0.0, field.type))
+            rows = rows.set_column(at, field, pc.if_else(pc.is_nan(cells), pa.scalar(float("nan"), field.type), cells))
+        elif kinds.is_nested(field.type) and any(word in str(field.type) for word in ("float", "double")):
+            cells = [_settled_value(value) for value in rows[field.name].to_pylist()]
+            rows = rows.set_column(at, field, pa.array(cells, field.type))
+    return rows
+
+
+def _settled_value(value: Any) -> Any:
+    match value:
+        case float():
+            return value + 0.0
+        case dict():
+            return {key: _settled_value(each) for key, each in value.items()}
+        case list() | tuple():
+            return type(value)(_settled_value(each) for each in value)
+    return value
 
 
 def _merged(rows: pa.Table, further: list[str]) -> pa.Table:
     """Equal rows merged into one with the sum of their weights, zeros dropped."""
     names = [name for name in rows.column_names if name not in (EPOCH, DIFF)] + further
-    for at, field in enumerate(rows.schema):
-        if kinds.is_floating(field.type):  # -0.0 is 0.0, as it is to Spark, which writes merged rows so
-            rows = rows.set_column(at, field, pa.compute.add(rows[field.name], pa.scalar(0.0, field.type)))
     if any(kinds.is_nested(rows.schema.field(name).type) for name in names):
         return _merged_in_python(rows.select([*names, DIFF]), names)
     summed = rows.group_by(names).aggregate([(DIFF, "sum")]).rename_columns([*names, DIFF])
-    return summed.filter(pa.compute.not_equal(summed[DIFF], 0))
+    return summed.filter(pc.not_equal(summed[DIFF], 0))
 
 
 def _merged_in_python(rows: pa.Table, names: list[str]) -> pa.Table:
     """The same for lists, maps and structs, which Arrow does not group by."""
     weights: Counter[str] = Counter()
     first: dict[str, dict[str, Any]] = {}
-    for found in rows.to_pylist():
-        row = _settled(found)
+    for row in rows.to_pylist():
         weight = row.pop(DIFF)
-        weights[repr(row)] += weight
-        first.setdefault(repr(row), row)
+        text = repr(_in_order(row))
+        weights[text] += weight
+        first.setdefault(text, row)
     kept = [{**first[text], DIFF: weight} for text, weight in weights.items() if weight]
     return pa.Table.from_pylist(kept, schema=rows.schema)
 
 
-def _settled(value: Any) -> Any:
-    """A value in which no -0.0 is left."""
+def _in_order(value: Any) -> Any:
+    """A value whose maps, which are lists of pairs, have their entries in one order."""
     match value:
-        case float():
-            return value + 0.0
         case dict():
-            return {key: _settled(each) for key, each in value.items()}
+            return {key: _in_order(each) for key, each in value.items()}
+        case [tuple(), *_]:
+            return sorted((_in_order(each) for each in value), key=repr)
         case list() | tuple():
-            return type(value)(_settled(each) for each in value)
+            return type(value)(_in_order(each) for each in value)
     return value

@@ -1,0 +1,180 @@
+"""``firnline.changes``: what epochs changed in a collection, with Iceberg's change columns.
+
+changes(after, upto) leads from the state after one epoch to the state after another: INSERT a row, DELETE a row. A row that was
+changed is a DELETE of the old and an INSERT of the new. Net, the epochs are taken as one, and what they undid is not told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, overload
+
+from firnline.errors import FirnlineError
+from firnline.model.graph import Graph
+from firnline.model.names import DIFF, EPOCH, quoted
+from firnline.runtime.cut import consistent, visible_upto
+from firnline.runtime.given import Given
+from firnline.runtime.project import Project
+from firnline.runtime.scan import View, check_single
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from pyspark.sql.connect.session import SparkSession
+
+    from firnline.tables.where import Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Changes(Given):
+    """The rows that epochs inserted and deleted, those and of those columns that are asked for.
+
+    Beside the columns: ``_change_type``, INSERT or DELETE; ``_change_ordinal``, which of ``epochs`` changed it, counted from 0
+    (always 0 where they are taken as one); and ``_commit_snapshot_id``, the snapshot that holds the epoch.
+    """
+
+    _view: View
+    _lower: int
+    _is_net: bool
+
+    @property
+    def name(self) -> str:
+        """The collection's full name."""
+        return self._view.name
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The collection's columns among those that it gives."""
+        return self._view.columns
+
+    @property
+    def after(self) -> str | None:
+        """The newest epoch whose changes are not told; None if all are."""
+        schedule = self._view.graph.schedule
+        return None if self._lower <= schedule.start else schedule.label(schedule.epoch_at(self._lower - 1).lower)
+
+    @property
+    def upto(self) -> str | None:
+        """The newest epoch whose changes are told; as ``after`` if there is none."""
+        schedule = self._view.graph.schedule
+        return None if self._view.upto <= schedule.start else schedule.label(schedule.epoch_at(self._view.upto - 1).lower)
+
+    @property
+    def epochs(self) -> tuple[str, ...]:
+        """The epochs whose changes are told, in their order."""
+        schedule = self._view.graph.schedule
+        return tuple(schedule.label(epoch.lower) for epoch in schedule.epochs(self._lower, self._view.upto))
+
+    def select(self, *columns: str) -> Changes:
+        """Changes of these columns only: a change of others is none."""
+        return replace(self, _view=self._view.narrowed(columns, None))
+
+    def where(self, where: Filter) -> Changes:
+        """Changes of the rows that a filter holds for: a row that begins to meet it is inserted."""
+        return replace(self, _view=self._view.narrowed(None, where))
+
+    def to_arrow(self) -> pa.Table:
+        """The changes as an Arrow table, without a JVM; the first epoch first, and DELETE before INSERT."""
+        from firnline.tables.scan import as_feed, changes
+
+        view = self._view
+        found = view.read(lambda table: changes(table, self._lower, view.upto, view.columns, view.where, net=self._is_net))
+        return as_feed(found, self._numbered())
+
+    def to_spark(self, session: SparkSession | None = None) -> DataFrame:
+        """The changes as a DataFrame of a Connect session; by default of one of our own, which ends with the process."""
+        from pyspark.sql import functions as F
+
+        from firnline.engine.change_feed import as_feed
+        from firnline.engine.filters import condition
+        from firnline.engine.frames import deltas, exact, table_name
+        from firnline.runtime.read import readable, shared
+
+        view = self._view
+        _, head = readable(view.project, view.graph, view.collection, view.needed)
+        table = table_name(view.graph.name, view.collection)
+        rows = exact(deltas(session or shared(view.project), table, head, view.upto).where(F.col(EPOCH) >= self._lower))
+        kept = rows.where(condition(view.where)).select(*(F.col(quoted(name)) for name in (*view.columns, EPOCH, DIFF)))
+        return as_feed(kept, view.columns, self._numbered(), is_net=self._is_net)
+
+    def _numbered(self) -> dict[int, tuple[int, int]]:
+        """The ordinal and the snapshot of each epoch; where they are taken as one, of the last."""
+        view, schedule = self._view, self._view.graph.schedule
+        layers = list(view.project.log(view.graph.name, view.collection).entries(self._lower))
+
+        def snapshot(epoch: int) -> int:
+            return next(each.snapshot for each in layers if each.lower <= epoch)
+
+        if self._lower >= view.upto:
+            return {}
+        if self._is_net:
+            last = schedule.epoch_at(view.upto - 1).lower
+            return {last: (0, snapshot(last))}
+        lowers = (epoch.lower for epoch in schedule.epochs(self._lower, view.upto))
+        return {lower: (ordinal, snapshot(lower)) for ordinal, lower in enumerate(lowers)}
+
+
+@overload
+def changes(
+    name: str,
+    /,
+    *,
+    after: str | None = None,
+    upto: str | None = None,
+    net: bool = True,
+    columns: Sequence[str] | None = None,
+    where: Filter | None = None,
+    project: Project | None = None,
+) -> Changes: ...
+@overload
+def changes(
+    *names: str, after: str | None = None, upto: str | None = None, net: bool = True, project: Project | None = None
+) -> tuple[Changes, ...]: ...
+def changes(
+    *names: str,
+    after: str | None = None,
+    upto: str | None = None,
+    net: bool = True,
+    columns: Sequence[str] | None = None,
+    where: Filter | None = None,
+    project: Project | None = None,
+) -> Changes | tuple[Changes, ...]:
+    """What epochs changed in a collection, without a JVM; of several of a pipeline, up to the same epoch.
+
+    Args:
+        names: ``pipeline.collection``. For more than one a tuple is returned.
+        after: The newest epoch that was seen; none by default, so that all there is was inserted.
+        upto: The last epoch; the newest that is complete in all of the pipeline's collections by default.
+        net: Whether the epochs are taken as one; otherwise each is told by itself.
+        columns: Those to read; all by default. Of several collections, say ``select`` of each instead.
+        where: Which rows, as for ``scan``. Of several collections, say ``where`` of each instead.
+        project: The project; the one around the current folder by default.
+    """
+    check_single(names, columns, where)
+    found = project or Project.load()
+
+    def view(graph: Graph, collection: str, end: int) -> Changes:
+        lower = graph.schedule.start if after is None else visible_upto(found, graph, after)
+        if upto is not None and end < lower:
+            raise FirnlineError("BAD_OPTION", f"upto={upto!r} is before after={after!r}")
+        return changed_after(found, graph, collection, lower, end, net, columns, where)
+
+    made = consistent(found, names, upto, view)
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+def changed_after(
+    project: Project,
+    graph: Graph,
+    collection: str,
+    lower: int,
+    upto: int,
+    net: bool,
+    columns: Sequence[str] | None = None,
+    where: Filter | None = None,
+) -> Changes:
+    """The changes of a collection from a point to another, if its log still tells them; none if that is not after it."""
+    is_whole = net and lower <= graph.schedule.start
+    view = View.of(project, graph, collection, max(lower, upto), None if is_whole else lower)
+    return Changes(view.narrowed(columns, where), lower, net)

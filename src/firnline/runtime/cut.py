@@ -1,0 +1,87 @@
+"""What a reader sees: whole epochs only, of all collections of a pipeline up to one and the same point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from firnline.errors import FirnlineError
+from firnline.model.graph import Graph
+from firnline.model.names import QUARANTINE
+from firnline.plan.safepoint import compacted
+from firnline.runtime.project import Project
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table
+
+T = TypeVar("T")
+
+
+def visible_upto(project: Project, graph: Graph, as_of: str | None = None) -> int:
+    """The point before which a reader sees everything: the frontier, or the end of the epoch asked for."""
+    frontier = project.control(graph.name).frontier()
+    if frontier is None:
+        raise FirnlineError("EPOCH_NOT_COMPLETE", f"no epoch of {graph.name!r} is complete yet")
+    if as_of is None:
+        return frontier.upper
+    upper = graph.schedule.epoch_at(graph.schedule.point(as_of)).upper
+    if upper > frontier.upper:
+        last = graph.schedule.label(frontier.upper)
+        raise FirnlineError("EPOCH_NOT_COMPLETE", f"{as_of} is not complete in all collections; the frontier is at {last}")
+    return upper
+
+
+def looked_again(look: Callable[[], T], as_of: str | None) -> T:
+    """What a reader of the newest epoch sees; if that was merged with a newer one while it looked, what it sees then."""
+    try:
+        return look()
+    except FirnlineError as error:
+        if as_of is not None or error.code != "EPOCH_COMPACTED":
+            raise
+    return look()
+
+
+def consistent(project: Project, names: Sequence[str], as_of: str | None, view: Callable[[Graph, str, int], T]) -> list[T]:
+    """A view of each collection, all of a pipeline as of the same point.
+
+    Args:
+        project: The project.
+        names: ``pipeline.collection``, at least one.
+        as_of: The epoch; the newest that is complete by default.
+        view: Makes one, given the pipeline, the collection and the point before which it sees everything.
+    """
+    if not names:
+        raise FirnlineError("NO_SUCH_COLLECTION", "no collection is named")
+    graphs = {pipeline: project.graph(pipeline) for pipeline in {name.partition(".")[0] for name in names}}
+
+    def look() -> list[T]:
+        cut = {pipeline: visible_upto(project, graph, as_of) for pipeline, graph in graphs.items()}
+        found = []
+        for name in names:
+            pipeline, _, collection = name.partition(".")
+            found.append(view(graphs[pipeline], collection, cut[pipeline]))
+        return found
+
+    return looked_again(look, as_of)
+
+
+def table_at(project: Project, graph: Graph, collection: str, upto: int) -> Table | None:
+    """A log as it is now, if it still tells the state at a point; nothing for a quarantine that never held a record."""
+    source = collection.removesuffix(QUARANTINE)
+    graph.collection(source)
+    log = project.log(graph.name, collection)
+    if log.load() is None and collection == source:
+        raise FirnlineError("NO_SUCH_COLLECTION", f"{graph.name}.{collection} has no log yet")
+    if log.load() is None:
+        return None
+    table = project.catalog.iceberg(graph.name, collection)
+    merged = since(project, graph, collection)  # after the table, which is merged no further
+    if upto < merged:
+        raise compacted(graph, collection, merged)
+    return table
+
+
+def since(project: Project, graph: Graph, collection: str) -> int:
+    """Where the single epochs of a log begin."""
+    head = project.log(graph.name, collection).head()
+    return graph.schedule.start if head is None else head.description.since

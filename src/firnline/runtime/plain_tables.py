@@ -1,0 +1,51 @@
+"""Plain tables of collections that are declared with ``publish="table"``: brought up to the frontier after an epoch is complete.
+
+Done again, by whomever, it finds the work done. What could not be done, the next epoch does.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from firnline.model.declaration import Collection
+from firnline.model.graph import Graph
+from firnline.runtime.cut import looked_again
+from firnline.runtime.project import Project
+from firnline.runtime.scan import View
+from firnline.world import world
+
+
+def bring_up(project: Project, graph: Graph) -> None:
+    """Bring the plain tables of a pipeline up to its frontier."""
+    for collection in graph.collections:
+        if collection.publish == "table":
+            looked_again(partial(_bring_up, project, graph, collection), None)
+
+
+def _bring_up(project: Project, graph: Graph, collection: Collection) -> None:
+    from firnline.tables.commit import until_known
+    from firnline.tables.plain import Mark, PlainTable, changed, columns_of, mark_of, whole
+    from firnline.tables.scan import changes, state
+
+    plain = PlainTable(project.catalog, graph.name, collection.name)
+
+    def attempt_once() -> None:
+        frontier = project.control(graph.name).frontier()
+        assert frontier is not None, "an epoch is complete"
+        goal = Mark(frontier.generations[collection.name], frontier.upper)
+        view = View.of(project, graph, collection.name, goal.upper)
+        table = plain.load() or plain.create(columns_of(view.table, view.columns), collection.keys)
+        mark = mark_of(table)
+        if mark is not None and mark.generation == goal.generation and mark.upper >= goal.upper:
+            return
+        world().reach("table.judged")
+        loaded, change = plain.iceberg(), None
+        if mark is not None and mark.generation == goal.generation and mark.upper >= view.since:
+            weighted = view.read(lambda log: changes(log, mark.upper, goal.upper, net=True))
+            change = changed(loaded, weighted, collection.keys)
+        if change is None:
+            change = whole(loaded, view.read(lambda log: state(log, goal.upper)))
+        plain.commit(table, goal, change)
+        world().reach("table.committed")
+
+    until_known(f"the table of {graph.name}.{collection.name}", attempt_once)
