@@ -12,6 +12,7 @@ from firnline.model.description import Description, Verdict
 from firnline.model.digest import Digest
 from firnline.plan.verification import expected_digests, problems_of
 from firnline.tables.catalog import Catalog
+from firnline.tables.erasing import replace_all, strays
 from firnline.tables.expiry import abandoned
 from firnline.tables.inventory import inventory
 from firnline.tables.layers import RESCALE, newest_exchange
@@ -272,6 +273,23 @@ def test_what_a_rescale_wrote_anew_goes_with_it(iceberg: Catalog) -> None:
     thrown = {file_key(piece.path) for piece in trash.contents(loaded(log), record, trash.named(loaded(log)))}
     assert old <= thrown
     assert not new & thrown
+
+
+def test_nothing_is_left_of_a_rescale_before_an_erasure_and_one_under_way_is_fenced(rescaled: Log, iceberg: Catalog) -> None:
+    late = Rescaling(rescaled, "late", 8)
+    staged = stage(rescaled, "e", 30, 4)
+    note = replace(published("e", 30, 4), lower=0)
+    done = replace_all(iceberg, rescaled, loaded(rescaled), note, staged)
+    assert done.verdict is Verdict.FREE
+    table = loaded(rescaled)
+    gone = strays(iceberg, table, done.listed)
+    assert len([path for path in gone if "/firnline/r/" in path]) == 3
+    for path in gone:
+        iceberg.remove(path)
+    assert late.exchange() is Verdict.FENCED
+    assert (cut_into(loaded(rescaled)), cells(rescaled)) == (4, [(30, part) for part in range(4)])
+    assert rows(rescaled) == sorted(f"30 {word}" for word in WORDS)
+    assert problems_of(inventory(iceberg, "web", "visits")) == []
 
 
 def test_readers_in_mid_scan_go_on_with_the_old_files(iceberg: Catalog) -> None:
