@@ -36,7 +36,6 @@ class Housekeeping(RuleBasedStateMachine):
         self.world = Mortal()
         self.stack.enter_context(replaced(self.world))
         self.house = House(self.tables())
-        self.held: set[int] = set()
 
     def tables(self) -> Tables:
         return MemoryTables()
@@ -66,8 +65,7 @@ class Housekeeping(RuleBasedStateMachine):
 
     @rule(hours=HOURS)
     def expire(self, hours: int) -> None:
-        tolerant(self.house.log.expire, timedelta(hours=hours), self.held)
-        assert self.held <= self.house.table.snapshots.keys(), "what is held is not dropped"
+        tolerant(self.house.log.expire, timedelta(hours=hours))
 
     @rule(hours=HOURS)
     def empty(self, hours: int) -> None:
@@ -77,12 +75,6 @@ class Housekeeping(RuleBasedStateMachine):
     def stage(self, lower: int) -> None:
         """Somebody stages an epoch, of the past or to come, and is never heard of again."""
         tolerant(self.house.stage, self.house.name(), lower, {("nobody's", lower): 1})
-
-    @rule(at=st.integers(0, 20))
-    def hold(self, at: int) -> None:
-        """Somebody reads one snapshot for long."""
-        found = sorted(self.house.table.snapshots)
-        self.held = {found[at % len(found)]} if at < 15 else set()
 
     @rule(hours=st.integers(1, 40))
     def wait(self, hours: int) -> None:
@@ -96,7 +88,6 @@ class Housekeeping(RuleBasedStateMachine):
     @invariant()
     def all_is_well(self) -> None:
         armed, self.world.kill_at = self.world.kill_at, ""
-        self.held &= self.house.table.snapshots.keys()  # what undoing or a publish dropped was not theirs to read
         self.house.check()
         self.world.kill_at = armed
 
