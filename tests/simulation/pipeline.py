@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -88,7 +89,7 @@ def oracle(name: str, upper: int, found: Mapping[tuple[str, int], int]) -> State
 
 def project(tables: MemoryTables, step: Callable[[str], None]) -> Project:
     """A project over tables, stash and ledger in memory."""
-    made = Project(Settings.model_construct())
+    made = Project(Settings.model_construct(root=Path("nowhere")))  # no module declares it: it is the only one
     made.__dict__.update(catalog=tables, ledger=MemoryLedger(step), stash=MemoryStash(step), flusher=Unasked())
     return made
 
