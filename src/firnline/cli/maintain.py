@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from firnline.cli.app import app
-from firnline.cli.output import Json, console, print_json, print_table, quiet, size_text
+from firnline.cli.engine import engine
+from firnline.cli.output import Json, console, print_json, print_table, size_text
 from firnline.errors import FirnlineError
 
 if TYPE_CHECKING:
-    from pyspark.sql.connect.session import SparkSession
-
     from firnline.model.graph import Graph
     from firnline.runtime.maintain import Done, Planned
     from firnline.runtime.project import Project
@@ -52,7 +51,7 @@ def maintain(
         _show_plan([step for graph in graphs for step in planned(project, graph, kept)], json)
     elif report is None:
         budget = Budget.of(None if bytes_ is None else _size(bytes_), None if minutes is None else 60 * minutes)
-        with _engine(project, json) as session, _progress(json) as say:
+        with engine(project, "maintain", json=json) as session, _progress(json) as say:
             done = []
             for graph in graphs:
                 for each in maintained(project, graph, session, kept, budget):
@@ -75,27 +74,6 @@ def _draw(project: Project, graphs: Sequence[Graph], path: Path) -> None:
         write(path, [told(project, graph) for graph in graphs], world().now())
     except ModuleNotFoundError as error:
         raise FirnlineError("PREREQUISITE", f"charts need {error.name}", todo="Install matplotlib.") from error
-
-
-@contextmanager
-def _engine(project: Project, json: bool) -> Iterator[Callable[[], SparkSession]]:
-    """A session that begins when it is first asked for."""
-    from contextlib import ExitStack
-
-    with ExitStack() as stack:
-        opened: list[SparkSession] = []
-
-        def session() -> SparkSession:
-            if not opened:
-                from firnline.engine.session import opened as opening
-
-                if not json:
-                    console.print("starting Spark")
-                stack.enter_context(quiet())
-                opened.append(stack.enter_context(opening(project.settings, "firnline maintain")))
-            return opened[0]
-
-        yield session
 
 
 @contextmanager

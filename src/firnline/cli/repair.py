@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from firnline.cli.app import app
+from firnline.cli.engine import engine
 from firnline.cli.gaps import gap_document, print_gaps
-from firnline.cli.output import Json, console, print_json, print_table, quiet
+from firnline.cli.output import Json, console, print_json, print_table
 
 if TYPE_CHECKING:
-    from pyspark.sql.connect.session import SparkSession
-
     from firnline.plan.repairing import Plan, Refusal, Step
     from firnline.runtime.project import Project
     from firnline.runtime.repair import Repaired
@@ -31,26 +30,12 @@ def repair(
     json: Json = False,
 ) -> None:
     """Make lost and damaged pieces of logs again. Spark is started only if rows are to be computed or --deep asks for it."""
-    from contextlib import ExitStack
-
     from firnline.runtime.project import Project
     from firnline.runtime.repair import planned
     from firnline.runtime.repair import repair as repaired
 
     project = Project.load()
-    with ExitStack() as stack:
-        opened: list[SparkSession] = []
-
-        def session() -> SparkSession:
-            if not opened:
-                from firnline.engine.session import opened as opening
-
-                if not json:
-                    console.print("starting Spark")
-                stack.enter_context(quiet())
-                opened.append(stack.enter_context(opening(project.settings, "firnline repair")))
-            return opened[0]
-
+    with engine(project, "repair", json=json) as session:
         if dry_run:
             plan = planned(project, collection, session() if deep else None)
             _show_plan(project, plan, json)

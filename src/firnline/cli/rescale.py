@@ -9,11 +9,10 @@ import typer
 
 from firnline.cli.app import app
 from firnline.cli.collection import found
-from firnline.cli.output import Json, console, print_json, print_table, quiet
+from firnline.cli.engine import engine
+from firnline.cli.output import Json, console, print_json, print_table
 
 if TYPE_CHECKING:
-    from pyspark.sql.connect.session import SparkSession
-
     from firnline.runtime.rescale import Rescale, Rescaled
 
 
@@ -27,8 +26,6 @@ def rescale(
     json: Json = False,
 ) -> None:
     """Cut a collection's log into another number of parts. It can be read throughout, and no row, epoch or lineage changes."""
-    from contextlib import ExitStack
-
     from firnline.runtime.project import Project
     from firnline.runtime.rescale import rescale as rescaled
     from firnline.runtime.rescale import rescales
@@ -39,19 +36,7 @@ def rescale(
     declared = graph.collection(name).parts
     wanted = declared if parts is None else parts
     done: list[Rescaled] = []
-    with ExitStack() as stack:
-        opened: list[SparkSession] = []
-
-        def session() -> SparkSession:
-            if not opened:
-                from firnline.engine.session import opened as opening
-
-                if not json:
-                    console.print("starting Spark")
-                stack.enter_context(quiet())
-                opened.append(stack.enter_context(opening(project.settings, "firnline rescale")))
-            return opened[0]
-
+    with engine(project, "rescale", json=json) as session:
         for each in () if dry_run else planned:
 
             def cutting(layers: int, of: int, each: Rescale = each) -> None:
