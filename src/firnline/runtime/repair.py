@@ -245,7 +245,7 @@ class Mending:
                 steps = steps_for(log, problems, self.graph, copies=restore.copies(self.replicas, log, problems)).steps
                 done += [self._done(log, step) for step in steps[:1]]
             except FirnlineError as error:
-                _logger.info("%s.%s: its metadata is lost for now: %s", log.pipeline, log.collection, error)
+                _logger.info("%s.%s: its metadata stays lost: %s", log.pipeline, log.collection, error)
         return [each for each in done if each is not None]
 
     def mended(self, collection: str, problems: Sequence[Problem]) -> list[Done]:
