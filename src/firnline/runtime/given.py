@@ -35,7 +35,8 @@ class Given(ABC):
 
     def to_polars(self) -> polars.DataFrame:
         """The rows as a Polars DataFrame."""
-        return _needed("polars").from_arrow(self.to_arrow())
+        frame: polars.DataFrame = _needed("polars").from_arrow(self.to_arrow())
+        return frame
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection, name: str) -> duckdb.DuckDBPyRelation:
         """The rows as a view of a DuckDB connection, under a name; they are in memory as long as it is there."""
