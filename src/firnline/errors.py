@@ -85,6 +85,9 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "UNSUPPORTED_TYPE": Code("Cast the column to a type that Iceberg v2 can keep."),
         "NOT_CONVERGED": Code("Make the step reach a fixpoint (bound what it adds), or raise most=... of iterate()."),
         "KEY_NOT_UNIQUE": Code("Make the keys identify each row, or choose other keys."),
+        "DUMP_SHRANK": Code(
+            "Deliver the dump whole; if the rows are gone for good, raise shrink=... of the source, and run the epoch again."
+        ),
         "NEGATIVE_WEIGHT": Code("Remove only rows that are there: a removed row must equal the stored one in every column."),
         "ENGINE_LOST": Code("Nothing: Spark's driver died; a retry goes on from the log.", retryable=True),
         "INPUT_NOT_READY": Code("Run the input for this epoch first; a retry will go on from there.", retryable=True),

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from firnline.errors import Location
 from firnline.model.check import Check, checks_of
+from firnline.model.intake import NOTHING_ASKED, ROWS, Asked, Intake
 
 Function = Callable[..., Any]
 Kind = Literal["source", "stage"]
@@ -68,6 +69,8 @@ class Collection:
     """What a stage's function calls its inputs."""
     publish: Publish | None = None
     """Whether its present rows are kept in a plain table too."""
+    intake: Intake = ROWS
+    """How a source's rows become the delta of an epoch; as its options ask in a checked graph."""
 
 
 class Pipeline:
@@ -112,6 +115,7 @@ class Pipeline:
         self.where = Location(frame.f_code.co_filename, frame.f_lineno)
         self.declared: list[tuple[Collection, Function]] = []
         self.without_keys: list[Collection] = []
+        self.asked: dict[str, Asked] = {}
         self.loss_handlers: list[Function] = []
 
     def source(
@@ -125,6 +129,8 @@ class Pipeline:
         durability: int | None = None,
         level: Level | None = None,
         publish: Publish | None = None,
+        snapshot: bool = False,
+        shrink: float | None = None,
     ) -> Callable[[Function], Function]:
         """Declare a collection fed from outside: the function takes the epoch and returns its rows, or its changes.
 
@@ -139,9 +145,12 @@ class Pipeline:
             level: ``"remote"`` copies batches to replicas, the default where there are some; ``"disk"`` keeps them in the
                 warehouse only; ``"memory"`` says of a stage that it is cheap to compute again, so that only its inputs matter.
             publish: ``"table"`` keeps the present rows in a plain Iceberg table too, for engines that know nothing of logs.
+            snapshot: The function returns the whole collection every time, and the difference is kept.
+            shrink: Of a snapshot: the fraction of its rows that it may lose in one epoch, 0.5 by default.
         """
         kept = (durability, level, publish)
-        return self._recording("source", keys, partition_by, parts, "full", checks, None, on_loss, False, *kept)
+        asked = Asked(snapshot, shrink)
+        return self._recording("source", keys, partition_by, parts, "full", checks, None, on_loss, False, *kept, asked=asked)
 
     def stage(
         self,
@@ -230,6 +239,7 @@ class Pipeline:
         durability: int | None = None,
         level: Level | None = None,
         publish: Publish | None = None,
+        asked: Asked = NOTHING_ASKED,
     ) -> Callable[[Function], Function]:
         def record(function: Function) -> Function:
             code = function.__code__
@@ -254,6 +264,7 @@ class Pipeline:
                 publish=publish,
             )
             self.declared.append((collection, function))
+            self.asked[collection.name] = asked
             if keys is None:
                 self.without_keys.append(collection)
             return function

@@ -19,6 +19,7 @@ from firnline.model.durability import NOWHERE_ELSE, Keeping, durability_problems
 from firnline.model.duration import seconds_of
 from firnline.model.epoch import Schedule
 from firnline.model.foreign import NO_OTHERS, foreign_of, foreign_problems, is_foreign
+from firnline.model.intake import intake_of
 from firnline.model.names import check_name, is_reserved
 from firnline.model.retention import Retention
 
@@ -83,7 +84,8 @@ def _collection(entry: dict[str, Any]) -> Collection:
     """Read a collection back from JSON values."""
     tuples = {name: tuple(entry[name]) for name in ("keys", "partition_by", "inputs", "parameters")}
     checks = tuple(Check(**each) for each in entry["checks"])
-    return Collection(**{**entry, **tuples, "where": Location(**entry["where"]), "checks": checks})
+    values = {"where": Location(**entry["where"]), "checks": checks, "intake": intake_of(entry["intake"])}
+    return Collection(**{**entry, **tuples, **values})
 
 
 def check(
@@ -116,7 +118,7 @@ def check(
     return Graph(
         pipeline.name,
         schedule,
-        tuple(kept(each, pipeline, replicas) for each in order),
+        tuple(replace(kept(each, pipeline, replicas), intake=pipeline.asked[each.name].intake()) for each in order),
         fingerprints,
         seconds_of(pipeline.recovery_budget),
         Retention.parse(pipeline.keep, schedule.timed),
@@ -177,6 +179,10 @@ def _collection_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
             yield FirnlineError("BAD_OPTION", f"{name!r} has on_loss={collection.on_loss!r}", where)
         if collection.publish not in (None, *get_args(Publish)):
             yield FirnlineError("BAD_OPTION", f"{name!r} has publish={collection.publish!r}", where)
+        try:
+            pipeline.asked[name].intake()
+        except ValueError as problem:
+            yield FirnlineError("BAD_OPTION", f"{name!r}: {problem}", where)
         for parameter in collection.inputs:
             if parameter not in names and not is_foreign(parameter):
                 yield FirnlineError("UNKNOWN_INPUT", f"{name!r} asks for {parameter!r}, which nothing writes", where)

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from firnline.engine.hashing import digest_columns
 from firnline.errors import FirnlineError, Location
 from firnline.model.declaration import Collection
-from firnline.model.names import DIFF, is_reserved, quoted
+from firnline.model.names import is_reserved, quoted
 from firnline.runtime.project import user_line
 from firnline.settings import Settings
 
@@ -69,21 +69,22 @@ def told(collection: Collection, label: str, settings: Settings) -> Iterator[Non
         raise FirnlineError(code, what, where) from error
 
 
-def checked(frame: object, collection: Collection) -> DataFrame:
-    """The frame that a function returned, if a log can hold it; without a ``_diff`` column every row is an insert.
+def framed(returned: object, collection: Collection) -> DataFrame:
+    """What a function returned, if it is a DataFrame."""
+    if not isinstance(returned, DataFrame):
+        raise FirnlineError("NOT_A_DATAFRAME", f"it returned {type(returned).__name__}, not a DataFrame", collection.where)
+    return returned
 
-    A source's changes are kept as it gave them: only sums of weights count, so that merging equal rows, which costs a shuffle of
-    all of them, would change nothing.
-    """
-    if not isinstance(frame, DataFrame):
-        raise FirnlineError("NOT_A_DATAFRAME", f"it returned {type(frame).__name__}, not a DataFrame", collection.where)
+
+def checked(returned: object, collection: Collection, apart: Sequence[str] = ()) -> DataFrame:
+    """The frame that a function returned, if a log can hold its columns; but for those ``apart``, which tell about rows."""
+    frame = framed(returned, collection)
     names = frame.columns
-    weights = [name for name in names if collection.kind == "source" and name == DIFF]
     twice = {name for name in names if [other.lower() for other in names].count(name.lower()) > 1}
     if twice:
         raise FirnlineError("WRONG_COLUMNS", f"it returned {', '.join(sorted(twice))} more than once", collection.where)
     for name in names:
-        if is_reserved(name) and name not in weights:
+        if is_reserved(name) and name not in apart:
             raise FirnlineError("RESERVED_COLUMN", f"it returned the column {name!r}", collection.where)
     missing = [name for name in dict.fromkeys((*collection.keys, *collection.partition_by)) if name not in names]
     if missing:
@@ -91,13 +92,10 @@ def checked(frame: object, collection: Collection) -> DataFrame:
         raise FirnlineError(
             "WRONG_COLUMNS", f"it returned no column {', '.join(missing)}; its columns: {listed}", collection.where
         )
-    columns = StructType([field for field in frame.schema.fields if field.name not in weights])
+    columns = StructType([field for field in frame.schema.fields if field.name not in apart])
     digest_columns([(0, field.name, field.dataType) for field in columns.fields])
     _refuse_maps(columns, collection)
-    if not weights:
-        return frame.withColumn(DIFF, F.lit(1).cast("bigint")) if collection.kind == "source" else frame
-    weight = F.coalesce(F.col(DIFF).cast("bigint"), F.raise_error(F.lit("_diff is null")).cast("bigint"))
-    return frame.withColumn(DIFF, weight).where(F.col(DIFF) != 0)
+    return frame
 
 
 def _refuse_maps(columns: StructType, collection: Collection) -> None:

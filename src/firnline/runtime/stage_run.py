@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -17,7 +18,7 @@ from firnline.engine.outside import Recorded
 from firnline.engine.reading import Malformed, SourceEpoch
 from firnline.errors import FirnlineError
 from firnline.incremental.relation import consolidated
-from firnline.model.declaration import Collection, Function
+from firnline.model.declaration import Collection
 from firnline.model.description import Verdict
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
@@ -27,7 +28,8 @@ from firnline.plan.safepoint import compacted
 from firnline.runtime.attempt import Published, Staged
 from firnline.runtime.checks import Checks, staged_rows
 from firnline.runtime.derived import Derived, Remade
-from firnline.runtime.evaluation import checked, in_order, told
+from firnline.runtime.evaluation import told
+from firnline.runtime.intake import intake_of
 from firnline.runtime.project import Declared, Project
 from firnline.runtime.stage_plan import made_of, plan_of
 from firnline.runtime.writing import Destination, Placement, Rebuilding, Rewriting
@@ -105,7 +107,7 @@ class StageRun:
         frames = {name: self._input(name, head) for name, head in inputs.items()}
         made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
         plan = plan_of(self.session, self.collection, frames, made, self.declared.graph)
-        destination = Rebuilding.beside(self._into(made.frame), is_written=is_written)
+        destination = Rebuilding.beside(self._into(made.frame.schema), is_written=is_written)
         lineages = {name: self._lineage(name, head) for name, head in inputs.items()}
         return Derived(self, plan, destination, made.frame, lineages, destination.parts)
 
@@ -120,15 +122,14 @@ class StageRun:
                 destination.check(made.frame.schema)
             derived = Derived(self, plan, destination, made.frame, {}, destination.parts, "replay" if is_corrected else None)
             return derived.replayed(generation)
-        frame = checked(self._function(given), self.collection)
-        names = destination.names
-        if destination.log.collection == self.collection.name:
-            destination.check(_columns(frame))
-            return destination.stage(relation_of(in_order(frame, [*names, DIFF])), self.epoch, generation, self.attempt)
+        intake = intake_of(self, given)
+        if destination.log.collection != self.collection.name + QUARANTINE:
+            return destination.stage(intake.replayed(destination), self.epoch, generation, self.attempt)
+        intake.taken()
         malformed = given.malformed()
         if malformed is None:
             raise FirnlineError("REPLAY_DIFFERS", "no record is malformed any more")
-        return destination.stage(_weighted(malformed, names), self.epoch, generation, self.attempt)
+        return destination.stage(_weighted(malformed, destination.names), self.epoch, generation, self.attempt)
 
     def _logged_earlier(self, name: str) -> Iterator[Any]:
         """What earlier epochs logged under a name, the newest first."""
@@ -148,12 +149,14 @@ class StageRun:
     def _published(self, given: SourceEpoch, generation: int, inputs: Mapping[str, Head], began: float) -> Published:
         if self.collection.kind == "stage":
             return self._derived(generation, inputs, began)
-        frame = checked(self._function(given), self.collection)
+        intake = intake_of(self, given)
+        taken = intake.taken()
         malformed = self._malformed(given)
-        destination = self._into(frame)
+        destination = self._into(intake.columns(taken))
         checks = self._checks(destination)
-        delta = relation_of(in_order(frame, [*destination.names, DIFF]))
-        made = destination.stage(delta, self.epoch, generation, self.attempt, is_few=True)
+        made = destination.stage(intake.delta(taken, destination), self.epoch, generation, self.attempt, is_few=True)
+        if isinstance(made, Staged):
+            made = destination.approved(made, self.epoch, generation, partial(intake.judge, destination))
         staged = self._approved(checks, destination, made, generation)
         if isinstance(staged, Verdict):
             return Published(staged, Digest())
@@ -177,7 +180,7 @@ class StageRun:
         frames = {name: self._input(name, head) for name, head in inputs.items()}
         made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
         plan = plan_of(self.session, self.collection, frames, made, self.declared.graph)
-        destination = self._into(made.frame)
+        destination = self._into(made.frame.schema)
         checks = self._checks(destination)
         lineages = {name: self._lineage(name, head) for name, head in inputs.items()}
         derived = Derived(self, plan, destination, made.frame, lineages, correction=mark)
@@ -210,12 +213,7 @@ class StageRun:
 
         return destination.approved(made, self.epoch, generation, judge)
 
-    @property
-    def _function(self) -> Function:
-        return self.declared.functions[self.collection.name]
-
-    def _into(self, frame: DataFrame) -> Destination:
-        columns = _columns(frame)
+    def _into(self, columns: StructType) -> Destination:
         placement = Placement(self.collection.keys, self.collection.partition_by, self.collection.parts, is_keyed=True)
         return self.destination(self.collection.name, columns, placement)
 
@@ -268,11 +266,6 @@ class StageRun:
     def fingerprint(self) -> Fingerprint:
         """The fingerprint of the collection's code."""
         return Fingerprint(self.declared.graph.fingerprints[self.collection.name])
-
-
-def _columns(frame: DataFrame) -> StructType:
-    """The user's columns of what a function returned."""
-    return StructType([field for field in frame.schema.fields if field.name != DIFF])
 
 
 def _weighted(malformed: Malformed, names: list[str]) -> Relation:

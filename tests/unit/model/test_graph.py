@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import firnline as fl
 from firnline.errors import GraphError
 from firnline.model.durability import Keeping
 from firnline.model.graph import Graph, check
+from firnline.model.intake import Rows, Snapshot
 
 FINGERPRINTS: dict[str, str] = {}
 
@@ -262,3 +264,28 @@ def test_what_cannot_be_kept_so_is_told_when_a_pipeline_is_loaded(
     found = _bad(_web(**options), kind, **of_collection)
     assert len(found) == 1
     assert words in found[0]
+
+
+def test_a_source_has_one_intake() -> None:
+    web = fl.Pipeline("web", schedule="@daily", start="2026-01-01")
+
+    @web.source(keys=["a"], snapshot=True, shrink=1)
+    def dumped(epoch: Any) -> Any: ...
+
+    @web.source(keys=["a"])
+    def plain(epoch: Any) -> Any: ...
+
+    graph = check(web, FINGERPRINTS)
+    assert graph.collection("dumped").intake == Snapshot(1.0)
+    assert graph.collection("plain").intake == Rows()
+    assert Graph.of_json(json.loads(json.dumps(graph.as_json()))) == graph
+
+
+@pytest.mark.parametrize("options", [{"shrink": 0.5}, {"snapshot": 1}, {"snapshot": True, "shrink": 2}, {"shrink": True}])
+def test_options_of_an_intake_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
+    web = fl.Pipeline("web", schedule="@daily", start="2026-01-01")
+
+    @web.source(keys=["a"], **options)
+    def dumped(epoch: Any) -> Any: ...
+
+    assert problems(web) == ["BAD_OPTION"]

@@ -1,0 +1,66 @@
+"""What every intake does: from what a source's function returned, and from logs before the epoch, to the epoch's delta.
+
+A delta is a function of these alone, so that a replay gives the same one. Of the collection's own log, and of a log that an
+intake keeps beside it, an intake reads what they held at the epoch's lower end (``Destination.before``), however far they have
+come since.
+
+An attempt goes through ``taken``, ``columns``, ``delta``, ``judge``, in this order; a replay through ``replayed`` alone.
+An intake that keeps a log beside the collection, under ``COLLECTION__...``, publishes the epoch there in ``delta``, and overrides
+``replayed``, which is asked for the rows of either log.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql.connect.proto import Relation
+from pyspark.sql.types import StructType
+
+from firnline.engine.reading import SourceEpoch
+from firnline.model.names import DIFF
+from firnline.runtime.attempt import Staged
+from firnline.runtime.writing import Destination, Rewriting
+
+if TYPE_CHECKING:
+    from firnline.runtime.stage_run import StageRun
+
+
+@dataclass(frozen=True)
+class Taking(ABC):
+    """One epoch of a source on its way in."""
+
+    run: StageRun
+    given: SourceEpoch
+
+    def returned(self) -> object:
+        """What the source's function returns for the epoch."""
+        return self.run.declared.functions[self.run.collection.name](self.given)
+
+    @abstractmethod
+    def taken(self) -> DataFrame:
+        """What the function returned, if it can be taken; no row is looked at yet."""
+
+    def columns(self, taken: DataFrame) -> StructType:
+        """The collection's columns."""
+        return StructType([field for field in taken.schema.fields if field.name != DIFF])
+
+    @abstractmethod
+    def delta(self, taken: DataFrame, destination: Destination) -> Relation:
+        """The epoch's delta: the collection's columns in the order of its log, and ``_diff``.
+
+        Args:
+            taken: What ``taken`` gave.
+            destination: The collection's log.
+        """
+
+    def judge(self, destination: Destination, staged: Staged) -> None:  # noqa: B027 - most refuse nothing
+        """Refuse a delta that is staged; then nothing of it is published. Replays are not asked."""
+
+    def replayed(self, destination: Rewriting) -> Relation:
+        """The delta of a published epoch once more."""
+        taken = self.taken()
+        destination.check(self.columns(taken))
+        return self.delta(taken, destination)

@@ -1,0 +1,168 @@
+"""How what a source returns becomes a delta. What is expected is made of what was delivered, in plain Python."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from decimal import Decimal
+from itertools import count
+from typing import Any
+
+import pytest
+from pyspark.sql.connect.session import SparkSession
+
+from firnline.errors import FirnlineError
+from firnline.runtime.certificate import certify
+from firnline.runtime.maintain import maintained
+from firnline.runtime.project import Project
+from firnline.runtime.repair import repair
+from firnline.runtime.verify import verify
+from tests.oracle.amplab import comparable
+from tests.spark.running import rows, run_epoch
+from tests.verifying import local, taken
+
+Make = Callable[..., Project]
+Row = tuple[Any, ...]
+
+PIPELINE = """
+    import firnline as fl
+    from decimal import Decimal
+    from math import inf, nan
+    from pyspark.sql import functions as F
+
+    {name} = fl.Pipeline("{name}", schedule=1, start=0, keep="1 epoch")
+    DELIVERED = {delivered!r}
+
+    @{name}.source(keys=["k"], {options})
+    def items(epoch):
+        return epoch.spark.createDataFrame(DELIVERED[epoch.lower], "{schema}")
+
+    @{name}.stage(keys=["g"])
+    def totals(items):
+        return items.groupBy(F.coalesce("v", F.lit("none")).alias("g")).agg(F.count("*").alias("n"))
+"""
+_numbers = count()
+
+
+@pytest.fixture
+def name() -> str:
+    return f"taken_in_{os.getpid()}_{next(_numbers)}"
+
+
+def text(name: str, delivered: Sequence[Sequence[Row]], options: str, schema: str = "k int, v string") -> dict[str, str]:
+    return {name: PIPELINE.format(name=name, delivered=delivered, options=options, schema=schema)}
+
+
+def after(made: Project, spark: SparkSession, name: str, epoch: int) -> list[Row]:
+    run_epoch(made, spark, name, str(epoch))
+    return rows(made, made.graph(name), "items")
+
+
+def refused(made: Project, spark: SparkSession, name: str, epoch: int) -> FirnlineError:
+    before = made.log(name, "items").head()
+    with pytest.raises(FirnlineError) as caught:
+        run_epoch(made, spark, name, str(epoch))
+    table = made.log(name, "items").load()
+    assert made.log(name, "items").head() == before, "nothing is published"
+    assert table is not None
+    assert not [each for each in table.snapshots.values() if each.id not in {of.id for of in table.main_line()}], "nor staged"
+    return caught.value
+
+
+def same(found: Sequence[Row], expected: Sequence[Row]) -> bool:
+    """Whether these are the same rows, NaN being one value, and -0.0 and 0.0 another."""
+    settled = [tuple(each + 0.0 if isinstance(each, float) else each for each in row) for row in expected]
+    return repr(found) == repr(comparable(settled))
+
+
+def counted(items: Sequence[Row]) -> dict[str, int]:
+    groups = [row[1] or "none" for row in items]
+    return {group: groups.count(group) for group in groups}
+
+
+def totals(made: Project, name: str) -> Mapping[str, int]:
+    return {str(group): int(number) for group, number in rows(made, made.graph(name), "totals")}
+
+
+def lose(made: Project, name: str, epoch: int) -> None:
+    """One of the epoch's data files."""
+    manifests = [each for revision in taken(made, name, "items").revisions for each in revision.manifests or ()]
+    local(min(data.file.path for each in manifests for data in each.data if data.first == epoch)).unlink()
+
+
+def mended(made: Project, spark: SparkSession, name: str) -> None:
+    """The damage is found, and repaired for good."""
+    assert verify(made, name).problems
+    repair(made, lambda: spark, name)
+    assert verify(made, name, spark).problems == ()
+
+
+DUMPS = [
+    [],
+    [(1, "a", Decimal("1.50"), float("nan")), (2, None, None, 0.0), (3, "雪", Decimal("0.10"), 1.0), (None, "d", None, None)],
+    [(1, "a", Decimal("1.5"), float("nan")), (2, None, None, -0.0), (3, "雪", Decimal("0.10"), 1.0), (None, "d", None, None)],
+    [(1, "a", Decimal("1.50"), float("nan")), (2, "b", None, 0.0), (3, None, None, None), (None, "e", None, None)],
+    [(2, "b", None, 0.0), (3, None, None, None), (4, "a", Decimal("7.00"), 2.5), (5, "a", None, float("inf"))],
+    [(1, "a", Decimal("1.50"), float("nan")), (2, "b", None, 0.0), (5, "a", None, float("inf"))],
+]
+
+
+def test_of_a_dump_the_difference_is_kept(project: Make, spark: SparkSession, name: str) -> None:
+    schema = "k int, v string, amount decimal(9, 2), x double"
+    made = project(**text(name, DUMPS, "parts=4, snapshot=True", schema))
+    for epoch in range(5):
+        assert same(after(made, spark, name, epoch), DUMPS[epoch]), f"after {epoch}"
+        assert totals(made, name) == counted(DUMPS[epoch])
+    sizes = {entry.lower: entry.rows for entry in made.log(name, "items").entries()}
+    assert sizes == {0: 0, 1: 4, 2: 0, 3: 6, 4: 4}, "what stays as it is is not written"
+
+    lose(made, name, 3)
+    lose(made, name, 4)
+    mended(made, spark, name)
+    assert same(rows(made, made.graph(name), "items"), DUMPS[4])
+    assert [each.difference for each in certify(made, spark, f"{name}.items")] == [None] * 3
+
+    assert [done.error for done in maintained(made, made.graph(name), lambda: spark, timedelta()) if done.error] == []
+    assert same(after(made, spark, name, 5), DUMPS[5]), "over merged layers"
+    assert [each.difference for each in certify(made, spark, f"{name}.items", "5")] == [None]
+
+
+def test_a_dump_that_lost_the_world_is_refused(project: Make, spark: SparkSession, name: str) -> None:
+    full = [(number, "a") for number in range(10)]
+
+    def given(*delivered: Sequence[Row], shrink: str = "") -> Project:
+        return project(**text(name, delivered, f"snapshot=True, {shrink}"))
+
+    made = given(full, [])
+    assert len(after(made, spark, name, 0)) == 10
+    error = refused(made, spark, name, 1)
+    assert error.code == "DUMP_SHRANK"
+    assert "the dump has 0 rows where there were 10: it lost 100%, more than shrink=0.5 allows" in error.what
+
+    assert refused(given(full, full[:4]), spark, name, 1).code == "DUMP_SHRANK"
+    assert after(given(full, full[:5]), spark, name, 1) == comparable(full[:5]), "half of them may go"
+    assert refused(given(full, full[:5], full[:3], shrink="shrink=0.3"), spark, name, 2).code == "DUMP_SHRANK"
+    assert after(given(full, full[:5], [], shrink="shrink=1"), spark, name, 2) == [], "if it is meant"
+    assert refused(given(full, full[:5], [], [(1, "a"), (1, "a")]), spark, name, 3).code == "KEY_NOT_UNIQUE"
+
+
+def test_changes_are_told_by_iceberg_words_too(project: Make, spark: SparkSession, name: str) -> None:
+    good = [
+        [(1, "a", "INSERT", 0), (2, "b", "insert", 0)],
+        [(1, "a", "UPDATE_BEFORE", 0), (1, "c", "update_after", 1), (2, "b", "DELETE", 2)],
+    ]
+
+    def given(kind: str | None, options: str = "", fourth: str = "_change_ordinal") -> Project:
+        columns = f"k int, v string, _change_type string, {fourth} int"
+        return project(**text(name, [*good, [(3, "d", kind, 1)]], options, columns))
+
+    made = given("UPSERT")
+    assert after(made, spark, name, 0) == [(1, "a"), (2, "b")]
+    assert after(made, spark, name, 1) == [(1, "c")]
+    assert totals(made, name) == {"c": 1}
+    error = refused(made, spark, name, 2)
+    assert (error.code, "_change_type is UPSERT" in error.what) == ("STAGE_FAILED", True)
+    assert "_change_type is null" in refused(given(None), spark, name, 2).what
+    assert refused(given("INSERT", fourth="_diff"), spark, name, 2).code == "WRONG_COLUMNS"
+    assert refused(given("INSERT", "snapshot=True", "_diff"), spark, name, 2).code == "RESERVED_COLUMN"
