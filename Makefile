@@ -5,7 +5,7 @@
 FIRNLINE := -e .
 include src/firnline/template/firnline.mk
 
-.PHONY: demo up check postgresql test nightly simulate format lock clean
+.PHONY: demo up check postgresql chromium test nightly simulate format lock clean
 
 demo: setup ## Run the AMPLab pipeline, three epochs, through Airflow
 	@$(BIN)/firnline demo amplab
@@ -27,7 +27,14 @@ postgresql:
 	 apt-get -qq install -y --no-install-recommends postgresql > /dev/null 2>&1; } || { \
 	 echo "The tests need PostgreSQL's server: install the package postgresql, then run this again." >&2; exit 1; }
 
-test: setup postgresql check ## Set up, then everything there is: check, and the tests on real Spark, Iceberg and Airflow
+# For the tests only: the browser that looks at the page.
+chromium:
+	@command -v chromium > /dev/null || { echo "· Chromium, for the tests"; \
+	 [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null && export DEBIAN_FRONTEND=noninteractive && apt-get -qq update > /dev/null && \
+	 apt-get -qq install -y --no-install-recommends chromium fonts-dejavu-core > /dev/null 2>&1; } || { \
+	 echo "The tests need Chromium: install the package chromium, then run this again." >&2; exit 1; }
+
+test: setup postgresql chromium check ## Set up, then everything there is: check, and the tests on real Spark, Iceberg and Airflow
 	@echo "· tests on Airflow" && $(BIN)/pytest -q --durations=15 --durations-min=5 tests/airflow
 	@echo "· tests on Spark, databases and a fresh clone" && $(BIN)/pytest -q --durations=60 --durations-min=5 --numprocesses 2 --dist worksteal --ignore=tests/unit --ignore=tests/property --ignore=tests/airflow tests
 

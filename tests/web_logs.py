@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from pyiceberg.table import Table
 from firnline.model.description import Verdict
 from firnline.model.digest import Digest
 from firnline.model.fingerprint import Fingerprint
+from firnline.model.graph import Graph
 from firnline.plan.frontier import Frontier
 from firnline.runtime import index
 from firnline.runtime.project import Project
@@ -43,14 +45,29 @@ def staged(table: Table, attempt: str, epoch: int, parts: tuple[int, ...] = (0, 
     return made
 
 
-def publish(project: Project, collection: str, epoch: int, digests: dict[tuple[int, int], Digest] | None = None) -> None:
+MADE_BY = Fingerprint("f" * 32, "p")
+
+
+def publish(
+    project: Project,
+    collection: str,
+    epoch: int,
+    digests: dict[tuple[int, int], Digest] | None = None,
+    made_by: Fingerprint = MADE_BY,
+) -> None:
     log = project.log("web", collection)
     log.create(COLUMNS, ("k",), 0, {})
     attempt = f"{collection}{epoch}"
     snapshot = staged(project.catalog.iceberg("web", collection), attempt, epoch)
     counted = {(epoch, part): Digest(part + 1, part + 1, epoch, part) for part in (0, 1)} if digests is None else digests
-    sidecar = Sidecar(collection, epoch, epoch + 1, attempt, Fingerprint("f" * 32, "p"), {}, counted, 0.5)
+    sidecar = Sidecar(collection, epoch, epoch + 1, attempt, made_by, {}, counted, 0.5)
     assert log.publish(0, sidecar, snapshot) is Verdict.FREE
+
+
+def of_today(project: Project, code: str = MADE_BY.code) -> Graph:
+    """The pipeline, as if its code were that which the logs say made them."""
+    graph = project.graph("web")
+    return replace(graph, fingerprints=dict.fromkeys(graph.fingerprints, code))
 
 
 def copies(root: Path, pipeline: str = PIPELINE) -> Callable[[], Project]:

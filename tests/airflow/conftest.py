@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -10,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from firnline.airflow.following import Step, follow
+from firnline.airflow.home import USER, Home
 from firnline.airflow.server import Server
+from firnline.model.epoch import Epoch
 from firnline.runtime.project import Project
 from firnline.settings import FILE
 from tests.project import ROOT, copy_amplab, make_project
@@ -77,13 +81,41 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return found
 
 
+ROLES = {"vera": "viewer", "uma": "user"}
+"""Beside the one that there always is."""
+
+
+def add_users(home: Home) -> None:
+    home.prepare()
+    config, passwords = home.path / "airflow.cfg", home.path / "passwords.json"
+    users = [f"{USER}:admin", *(f"{name}:{role}" for name, role in ROLES.items())]
+    config.write_text(config.read_text().replace(users[0], ",".join(users)))
+    passwords.write_text(json.dumps({**json.loads(passwords.read_text()), **{name: name for name in ROLES}}))
+
+
 @pytest.fixture(scope="session")
 def server(project: Project) -> Iterator[Server]:
+    add_users(Home(project.settings))
     with Server(project.settings) as server:
         for name in project.pipelines():
             server.wait_until_parsed(name)
         yield server
     assert processes_of(project.settings.airflow_home) == {}
+
+
+@pytest.fixture(scope="session")
+def steps(project: Project, server: Server) -> tuple[Step, ...]:
+    """The AMPLab pipeline's three epochs, as the schedule runs them."""
+    graph = project.graph("amplab")
+    server.api.unpause("amplab")
+    *_, last = follow(server, graph, epochs_of(project, "amplab"))
+    return last
+
+
+def epochs_of(project: Project, pipeline: str) -> list[Epoch]:
+    schedule = project.graph(pipeline).schedule
+    assert schedule.end is not None
+    return list(schedule.epochs(schedule.start, schedule.end))
 
 
 @pytest.fixture(scope="session")

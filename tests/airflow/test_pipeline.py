@@ -20,31 +20,15 @@ from firnline.airflow.following import Step, TaskFailedError, follow, request
 from firnline.airflow.server import Server
 from firnline.airflow.warden import processes
 from firnline.errors import FirnlineError
-from firnline.model.epoch import Epoch
 from firnline.runtime import show
 from firnline.runtime.project import Project
-from tests.airflow.conftest import processes_of, until
+from tests.airflow.conftest import epochs_of, processes_of, until
 from tests.oracle.amplab import EPOCHS, comparable, expected
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(1500)]  # the first test that needs them waits for all fifteen drivers
 
 COLLECTIONS = ("rankings", "user_visits", "revenue_by_ip", "revenue_by_prefix", "top_sources")
 PATIENCE = 500
-
-
-@pytest.fixture(scope="module")
-def steps(project: Project, server: Server) -> tuple[Step, ...]:
-    """The pipeline's three epochs, as the schedule runs them."""
-    graph = project.graph("amplab")
-    server.api.unpause("amplab")
-    *_, last = follow(server, graph, epochs_of(project, "amplab"))
-    return last
-
-
-def epochs_of(project: Project, pipeline: str) -> list[Epoch]:
-    schedule = project.graph(pipeline).schedule
-    assert schedule.end is not None
-    return list(schedule.epochs(schedule.start, schedule.end))
 
 
 def day(number: int) -> datetime:

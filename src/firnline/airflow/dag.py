@@ -14,6 +14,7 @@ from typing import Any
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable
 
+from firnline.airflow.names import MAINTENANCE, REPAIR, REPLICATE
 from firnline.airflow.operator import (
     AdvanceOperator,
     CompleteOperator,
@@ -36,9 +37,6 @@ RETRIES = {
 }
 """Only what may be gone soon is tried again: an input that is late, a lost race, a machine or an Airflow that was killed."""
 
-REPAIR = "firnline_repair"
-MAINTENANCE = "firnline_maintenance"
-REPLICATE = "firnline_replicate"
 _INSTANT = timedelta(microseconds=1)
 
 

@@ -56,12 +56,12 @@ class Home:
             yield
 
     def prepare(self) -> None:
-        """Make what is missing: folders, secrets, the password of the one user."""
+        """Make what is missing: folders, secrets, one user and its password; more users may be written beside it."""
         self.logs.mkdir(parents=True, exist_ok=True)
         fernet = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
         _write_once(
             self.path / "airflow.cfg",
-            f"[core]\nfernet_key = {fernet}\n"
+            f"[core]\nfernet_key = {fernet}\nsimple_auth_manager_users = {USER}:admin\n"
             f"[api]\nsecret_key = {secrets.token_urlsafe(64)}\n"
             f"[api_auth]\njwt_secret = {secrets.token_urlsafe(64)}\n",
         )
@@ -102,7 +102,6 @@ class Home:
             "core.executor": "LocalExecutor",
             "core.parallelism": PARALLELISM,
             "core.hostname_callable": "socket.gethostname",
-            "core.simple_auth_manager_users": f"{USER}:admin",
             "core.simple_auth_manager_passwords_file": self.path / "passwords.json",
             "core.execution_api_server_url": f"http://127.0.0.1:{task_port}/execution/",
             "core.min_serialized_dag_update_interval": 3,

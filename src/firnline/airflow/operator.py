@@ -232,7 +232,10 @@ class CommandOperator(BaseOperator):
 
 
 class RepairOperator(CommandOperator):
-    """Compare all logs of a project with storage, and make again what is lost; Spark runs only if rows are to be computed."""
+    """Compare all logs of a project with storage, and make again what is lost; Spark runs only if rows are to be computed.
+
+    A run's configuration may name one thing to look at: ``{"collection": "PIPELINE"}`` or ``"PIPELINE.COLLECTION"``.
+    """
 
     def execute(self, context: Any) -> str:
         """Do it; the outcome is "whole" or "repaired"."""
@@ -241,8 +244,10 @@ class RepairOperator(CommandOperator):
 
         hush()
         project = Project.load(Path(self.root))
+        run = context.get("dag_run")
+        asked = None if run is None or not run.conf else run.conf.get("collection")
         try:
-            plan = planned(project)
+            plan = planned(project, asked if asked is None else str(asked))
         except FirnlineError as error:
             raise _told(self, "", str(error), error.retryable) from None
         for refusal in plan.refusals:
@@ -250,7 +255,7 @@ class RepairOperator(CommandOperator):
         if not plan.steps and not plan.refusals:
             self.log.info("all logs are whole")
             return "whole"
-        if not self._ran(project.settings, "repair"):
+        if not self._ran(project.settings, "repair", *(() if asked is None else ("--", str(asked)))):
             raise _told(self, "", "something is still damaged; the lines above say what and why", False)
         return "repaired"
 

@@ -54,6 +54,7 @@ from firnline.cli import (  # noqa: E402, F401
     safepoint,
     show,
     status,
+    top,
     up,
     verify,
 )

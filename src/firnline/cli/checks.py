@@ -44,16 +44,13 @@ def checks(
 
 
 def _lines(project: Project, graph: Graph) -> list[dict[str, Any]]:
-    """A line for each check and what it is asked of, with its last result if it has one."""
-    last = {(each.collection, each.suite, each.on): each for each in project.check_results(graph.name).last()}
+    from firnline.runtime.overview import check_lines
+
     lines = []
-    for collection in graph.collections:
-        for check in collection.checks:
-            for on in check.subjects:
-                result = last.get((collection.name, check.suite, on))
-                known = None if result is None else {**asdict(result), "epoch": graph.schedule.label(result.lower)}
-                named = {"collection": collection.name, "suite": check.suite, "on": on, "blocking": check.blocking}
-                lines.append({**named, "last": known})
+    for line in check_lines(project, graph):
+        last = None if line.last is None else {**asdict(line.last), "epoch": line.epoch}
+        named = {"collection": line.collection, "suite": line.suite, "on": line.on, "blocking": line.blocking}
+        lines.append({**named, "last": last})
     return lines
 
 

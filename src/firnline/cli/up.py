@@ -36,6 +36,8 @@ def up(
             if server.port not in (port, USUAL_PORT):
                 console.print(f"Port {USUAL_PORT} is taken, so Airflow has another one.")
             console.print(f"Airflow's web page: [bold]{server.url}[/bold]  user {server.user}, password {server.password}")
+            if (project.settings.root / "plugins" / "firnline_plugin.py").exists():
+                console.print(f"Firnline's page in it: [bold]{server.url}/plugin/firnline[/bold]")
             console.print(f"Logs are in {server.home.logs}. Ctrl-C ends it all.")
             while True:
                 server.check()

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from firnline.model.declaration import Collection as Declared
 from firnline.model.gap import Cell, Gap, Gaps, Span, spans_of
 from firnline.model.graph import Graph
-from firnline.plan.completeness import touched
+from firnline.plan.completeness import Same, touched
 from firnline.plan.repairing import Step, owner, taken_out
 from firnline.plan.verification import Holding, covers, data_of, missing, published_digests
 from firnline.runtime.exchange import exchange, files
@@ -206,18 +206,24 @@ def of_pipeline(project: Project, graph: Graph, upto: int | None = None) -> dict
     heads = {name: project.log(graph.name, name).head() for name in whole}
     uppers = {name: head.description.upper for name, head in heads.items() if head is not None}
     at = frontier.upper if upto is None and frontier is not None else upto
+    found = {}
+    for name, of in touched(graph, gaps, uppers, at, same_parts(project, graph)).items():
+        present, parts = of.of(graph.collection(name).parts)
+        found[name] = Completeness(f"{graph.name}.{name}", present, parts, tuple(_missing(graph, gap) for gap in of.gaps))
+    return found
 
+
+def same_parts(project: Project, graph: Graph) -> Same:
+    """Tells whether part p of a collection is made from part p of an input, as its newest epoch was; each is read once."""
+
+    @cache
     def same(reader: str, input: str) -> bool:
         log = project.log(graph.name, reader)
         entry = next(log.entries(), None)
         read = log.sidecar(entry).inputs.get(input) if entry is not None else None
         return read is not None and read.parts == "same"
 
-    found = {}
-    for name, of in touched(graph, gaps, uppers, at, same).items():
-        present, parts = of.of(graph.collection(name).parts)
-        found[name] = Completeness(f"{graph.name}.{name}", present, parts, tuple(_missing(graph, gap) for gap in of.gaps))
-    return found
+    return same
 
 
 def _missing(graph: Graph, gap: Gap) -> Missing:
