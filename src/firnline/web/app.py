@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import partial
 from importlib.resources import files
-from threading import Lock
 from typing import Annotated, Any, Literal
 
 from airflow.api_fastapi.core_api.security import GetUserDep, get_user, requires_access_dag
@@ -21,11 +21,12 @@ from firnline.airflow.names import REPAIR
 from firnline.errors import FirnlineError
 from firnline.model.epoch import to_datetime
 from firnline.model.graph import Graph
-from firnline.runtime.history import told
+from firnline.runtime.history import told as history
 from firnline.runtime.lineage import lineage as lineage_of
 from firnline.runtime.overview import EPOCHS, Overview, overview
 from firnline.runtime.project import Project
 from firnline.web.access import may, may_run, sent_as_json
+from firnline.web.answers import Answers
 from firnline.web.documents import (
     lineage_document,
     pipeline_document,
@@ -62,11 +63,11 @@ class Release(BaseModel):
 def application(project: Project) -> FastAPI:
     """The page of a project."""
     app = FastAPI(title="Firnline", docs_url=None, redoc_url=None, openapi_url=None, dependencies=[Depends(get_user)])
-    compiling = Lock()
+    answers = Answers[tuple[Graph, Overview]]()
 
-    def graph_of(name: str) -> Graph:
-        with compiling:  # of several who ask after a change of code, one compiles
-            return project.graph(name)
+    def look(name: str) -> tuple[Graph, Overview]:
+        graph = project.graph(name)
+        return graph, overview(project, graph)
 
     @app.exception_handler(FirnlineError)
     def refused(_: Request, error: FirnlineError) -> Response:
@@ -88,7 +89,8 @@ def application(project: Project) -> FastAPI:
             if not may(user, "GET", name):
                 continue
             try:
-                found.append(summary_document(overview(project, graph_of(name))))
+                told = answers.ask(name, partial(look, name))
+                found.append({"pipeline": name} if told is None else summary_document(told[1]))
             except FirnlineError as error:
                 found.append(unloaded_document(name, error))
         return _answer(request, {"pipelines": found})
@@ -101,8 +103,12 @@ def application(project: Project) -> FastAPI:
         upto: Annotated[str | None, Query(max_length=40)] = None,
         epochs: Annotated[int, Query(ge=1, le=200)] = EPOCHS,
     ) -> Response:
-        graph = graph_of(dag_id)
-        found = overview(project, graph, upto, epochs)
+        if (upto, epochs) == (None, EPOCHS):
+            told = answers.ask(dag_id, partial(look, dag_id))
+            graph, found = told or look(dag_id)
+        else:
+            graph = project.graph(dag_id)
+            found = overview(project, graph, upto, epochs)
         document = pipeline_document(graph, found, _tasks(graph, found))
         document["may"] = {"release": may(user, "PUT", dag_id), "repair": may_run(user, REPAIR)}
         document["repairing"] = running([REPAIR]).get(REPAIR)
@@ -110,7 +116,7 @@ def application(project: Project) -> FastAPI:
 
     @app.get("/api/pipelines/{dag_id}/storage", dependencies=[CanRead])
     def storage(request: Request, dag_id: str) -> Response:
-        return _answer(request, storage_document(told(project, graph_of(dag_id))))
+        return _answer(request, storage_document(history(project, project.graph(dag_id))))
 
     @app.get("/api/pipelines/{dag_id}/lineage", dependencies=[CanRead])
     def lineage(
@@ -122,13 +128,13 @@ def application(project: Project) -> FastAPI:
         part: Annotated[int | None, Query(ge=0)] = None,
         direction: Literal["upstream", "downstream"] = "upstream",
     ) -> Response:
-        found = lineage_of(project, graph_of(dag_id), collection, epoch, part, direction)
+        found = lineage_of(project, project.graph(dag_id), collection, epoch, part, direction)
         unseen = frozenset(name for name in pipelines_of(found) if not may(user, "GET", name))
         return _answer(request, lineage_document(found, unseen))
 
     @app.post("/api/pipelines/{dag_id}/release", dependencies=[CanEdit, Depends(sent_as_json), Depends(action_logging())])
     def release_hold(request: Request, dag_id: str, asked: Release) -> Response:
-        graph_of(dag_id)
+        project.graph(dag_id)
         released = project.control(dag_id).release(asked.hold)
         return _answer(request, {"released": released.as_json()})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,8 +36,9 @@ class Page:
         return application(Project.load(self._folder))
 
 
-def page_plugin(file: str) -> type[AirflowPlugin]:
-    """The plugin of the project that holds a file, its own in ``plugins/``."""
+def page_plugin() -> type[AirflowPlugin]:
+    """The plugin of the project that holds the calling file."""
+    folder = Path(sys._getframe(1).f_code.co_filename).parent
     # Relative, so that an Airflow below another path than / finds it too.
     where = {"nav": "", "dag": "?dag_id={DAG_ID}", "dag_run": "?dag_id={DAG_ID}&run_id={RUN_ID}"}
     views = [
@@ -52,5 +54,5 @@ def page_plugin(file: str) -> type[AirflowPlugin]:
         for destination, query in where.items()
     ]
 
-    apps = [{"app": Page(Path(file).parent), "url_prefix": PREFIX, "name": NAME}]
+    apps = [{"app": Page(folder), "url_prefix": PREFIX, "name": NAME}]
     return type("FirnlinePlugin", (AirflowPlugin,), {"name": "firnline", "fastapi_apps": apps, "external_views": views})

@@ -21,7 +21,11 @@ QUOTED = [
     path for folder in ("docs/snippets", "include", "dags", "src/firnline/template") for path in (ROOT / folder).rglob("*.py")
 ]
 # Excerpts of these start Airflow or Spark when they run: tests on the real thing do that.
-RUN_ELSEWHERE = {ROOT / "dags" / "amplab.py", ROOT / "docs" / "snippets" / "read_top_sources.py"}
+RUN_ELSEWHERE = {
+    ROOT / "dags" / "amplab.py",
+    ROOT / "docs" / "snippets" / "read_top_sources.py",
+    ROOT / "src" / "firnline" / "template" / "plugins" / "firnline_plugin.py",
+}
 MACHINE = re.compile(r"(?<![\w.:/])/(?:work|home|root|tmp|Users|usr|opt|var|mnt|srv|etc)/\S*")
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")

@@ -2,4 +2,4 @@
 
 from firnline.web.plugin import page_plugin
 
-plugin = page_plugin(__file__)
+plugin = page_plugin()

@@ -13,6 +13,7 @@ export function listView({ pipelines }, open) {
 function card(each, open) {
   if (each.error)
     return h("section", { class: "card failed" }, h("h2", {}, each.pipeline), h("p", { class: "said" }, `${each.error.code}: ${each.error.what}`));
+  if (!each.conditions) return h("section", { class: "card", "aria-busy": "true" }, h("h2", {}, each.pipeline), h("p", { class: "dim" }, "It is being compiled …"));
   const condition = worst(each.conditions);
   return h(
     "button",
