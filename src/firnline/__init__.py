@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from firnline.runtime.read import read
     from firnline.runtime.reader import Reader, reader
     from firnline.runtime.scan import Scan, scan
-    from firnline.runtime.targets import to_files, to_postgres
 
 __all__ = [
     "Changes",
@@ -34,8 +33,6 @@ __all__ = [
     "read",
     "reader",
     "scan",
-    "to_files",
-    "to_postgres",
 ]
 
 _LATE = {
@@ -49,8 +46,6 @@ _LATE = {
     "read": "read",
     "reader": "reader",
     "scan": "scan",
-    "to_files": "targets",
-    "to_postgres": "targets",
 }
 """Names and their modules in ``runtime``, imported when first used: a DAG file that only names a pipeline is parsed without."""
 

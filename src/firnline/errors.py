@@ -85,6 +85,8 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "UNSUPPORTED_TYPE": Code("Cast the column to a type that Iceberg v2 can keep."),
         "NOT_CONVERGED": Code("Make the step reach a fixpoint (bound what it adds), or raise most=... of iterate()."),
         "KEY_NOT_UNIQUE": Code("Make the keys identify each row, or choose other keys."),
+        "NULL_SEQUENCE": Code("Give every event a value of sequence_by, or leave out the events that have none."),
+        "INTAKE_CHANGED": Code("Give the feed a name of its own, or let the source be what it was."),
         "DUMP_SHRANK": Code(
             "Deliver the dump whole; if the rows are gone for good, raise shrink=... of the source, and run the epoch again."
         ),
@@ -107,10 +109,6 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "UNSUPPORTED_EXPRESSION": Code("Use expressions of docs/reference.md, or let it be computed in full: refresh='auto'."),
         "AMBIGUOUS_COLUMN": Code("Give the columns different names, or name the relation: alias('a') and 'a.column'."),
         "UNRESOLVED_COLUMN": Code("Refer to columns of the DataFrame at hand."),
-        # delivering changes
-        "SINK_FAILED": Code("Correct the function, or what it talks to; the epoch is delivered again.", retryable=True),
-        "SINK_UNAVAILABLE": Code("Check that it can be reached and has room; a retry goes on where it stopped.", retryable=True),
-        "SINK_REFUSED": Code("Do what the message says; the sink then goes on where it stopped."),
         # reading files
         "MISSING_FILE": Code("Deliver the file, or pass optional=True if an epoch may have none.", retryable=True),
         "FILE_CHANGED": Code("Put the file back as it was: the epoch is made from the files that its first attempt listed."),

@@ -68,6 +68,7 @@ class SourceEpoch:
     _outside: Outside
     _read: list[DataFrame] = field(default_factory=list)
     _malformed: list[DataFrame] = field(default_factory=list)
+    _kept: list[DataFrame] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -202,8 +203,14 @@ class SourceEpoch:
         """Forget what the next attempt shall look for anew."""
         self._outside.failed(error)
 
+    def kept(self, frame: DataFrame) -> DataFrame:
+        """The frame's rows, computed once for all that read them, without the plan that made them."""
+        self._kept.append(frame.localCheckpoint())  # Spark lets go of rows when nobody holds their DataFrame
+        return self._kept[-1]
+
     def close(self) -> None:
         """Let go of what was kept while the epoch was read."""
+        self._kept.clear()
         for read in self._read:
             read.unpersist()
 

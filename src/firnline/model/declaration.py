@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from firnline.errors import Location
 from firnline.model.check import Check, checks_of
+from firnline.model.feed import feed_of
 from firnline.model.intake import NOTHING_ASKED, ROWS, Asked, Intake
-from firnline.model.sink import Sink
 
 Function = Callable[..., Any]
 Kind = Literal["source", "stage"]
@@ -75,7 +75,7 @@ class Collection:
 
 
 class Pipeline:
-    """A recorder of sources, stages and sinks.
+    """A recorder of sources and stages.
 
     Args:
         name: Lower-case letters, digits and single underscores; also the Airflow DAG's id and the tables' namespace.
@@ -118,7 +118,6 @@ class Pipeline:
         self.without_keys: list[Collection] = []
         self.asked: dict[str, Asked] = {}
         self.loss_handlers: list[Function] = []
-        self.sinks: list[tuple[Sink, Function]] = []
 
     def source(
         self,
@@ -133,6 +132,11 @@ class Pipeline:
         publish: Publish | None = None,
         snapshot: bool = False,
         shrink: float | None = None,
+        sequence_by: str | None = None,
+        apply_as_deletes: str | None = None,
+        apply_as_truncates: str | None = None,
+        except_column_list: Sequence[str] = (),
+        stored_as_scd_type: Literal[1, 2, "1", "2"] | None = None,
     ) -> Callable[[Function], Function]:
         """Declare a collection fed from outside: the function takes the epoch and returns its rows, or its changes.
 
@@ -149,9 +153,18 @@ class Pipeline:
             publish: ``"table"`` keeps the present rows in a plain Iceberg table too, for engines that know nothing of logs.
             snapshot: The function returns the whole collection every time, and the difference is kept.
             shrink: Of a snapshot: the fraction of its rows that it may lose in one epoch, 0.5 by default.
+            sequence_by: The function returns events of a change feed, and this SQL expression over their columns says in which
+                order they belong; ``"struct(a, b)"`` for several columns. Never null.
+            apply_as_deletes: Of a feed: a condition, in SQL, for events that say that the row is gone.
+            apply_as_truncates: Of a feed of type 1: a condition, in SQL, for events that say that all rows are gone.
+            except_column_list: Of a feed: columns of events that the collection does not have.
+            stored_as_scd_type: Of a feed: 1, the default, keeps the present rows; 2 every version of them, with ``__START_AT``
+                and ``__END_AT``.
         """
         kept = (durability, level, publish)
-        asked = Asked(snapshot, shrink)
+        conditions = (sequence_by, apply_as_deletes, apply_as_truncates)
+        feed = feed_of(_columns(keys or ()), *conditions, _columns(except_column_list), stored_as_scd_type)
+        asked = Asked(snapshot, shrink, feed=feed)
         return self._recording("source", keys, partition_by, parts, "full", checks, None, on_loss, False, *kept, asked=asked)
 
     def stage(
@@ -219,20 +232,6 @@ class Pipeline:
         kept = (durability, level, publish)
         return self._recording("stage", keys, partition_by, parts, refresh, checks, query, on_loss, nondeterministic, *kept)
 
-    def sink(self) -> Callable[[Function], Function]:
-        """Declare what takes changes elsewhere once an epoch is complete: a function of the epoch, and of collections by name.
-
-        It is called in the order of the epochs, with a ``SinkEpoch`` and with the ``Changes`` of each collection. If it returns
-        nothing, its epochs are delivered at least once, and ``epoch.key`` tells them apart. If it returns ``to_postgres(...)`` or
-        ``to_files(...)``, or a list of these, exactly once.
-        """
-
-        def record(function: Function) -> Function:
-            self.sinks.append((Sink.of(function), function))
-            return function
-
-        return record
-
     def on_loss(self, function: Function) -> Function:
         """Declare what is asked before lost rows are repaired: the function takes a ``firnline.Loss``.
 
@@ -263,7 +262,7 @@ class Pipeline:
             collection = Collection(
                 name=function.__name__,
                 kind=kind,
-                keys=_columns(keys or ()),
+                keys=asked.feed.identity if asked.feed is not None else _columns(keys or ()),
                 partition_by=_columns(partition_by) or _columns(keys or ()),
                 parts=parts,
                 refresh=refresh,

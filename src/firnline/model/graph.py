@@ -18,11 +18,11 @@ from firnline.model.declaration import Collection, OnLoss, Pipeline, Publish, Re
 from firnline.model.durability import NOWHERE_ELSE, Keeping, durability_problems, kept, replicas_of
 from firnline.model.duration import seconds_of
 from firnline.model.epoch import Schedule
+from firnline.model.feed import Feed
 from firnline.model.foreign import NO_OTHERS, foreign_of, foreign_problems, is_foreign
 from firnline.model.intake import intake_of
 from firnline.model.names import check_name, is_reserved
 from firnline.model.retention import Retention
-from firnline.model.sink import Sink, sink_problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,6 @@ class Graph:
     """In seconds: how much computing may be lost with the warehouse before copying comes before epochs that wait."""
     foreign: Mapping[str, Collection] = field(default_factory=dict)
     """The collections of other pipelines that it reads, by ``pipeline.collection``."""
-    sinks: tuple[Sink, ...] = ()
-    """What takes changes elsewhere."""
 
     def collection(self, name: str) -> Collection:
         """The collection of that name; one of another pipeline that is read here by its full name."""
@@ -55,13 +53,6 @@ class Graph:
         if name in self.foreign:
             return self.foreign[name]
         raise FirnlineError("NO_SUCH_COLLECTION", f"the pipeline {self.name!r} has no collection {name!r}")
-
-    def sink(self, name: str) -> Sink:
-        """The sink of that name."""
-        for sink in self.sinks:
-            if sink.name == name:
-                return sink
-        raise FirnlineError("NO_SUCH_COLLECTION", f"the pipeline {self.name!r} has no sink {name!r}")
 
     def readers(self, name: str) -> tuple[str, ...]:
         """The stages that read a collection."""
@@ -87,8 +78,7 @@ class Graph:
         foreign = {name: _collection(entry) for name, entry in data["foreign"].items()}
         more = (data["fingerprints"], data["recovery_budget"], Retention(**data["keep"]), data["doc"], data["has_loss_handler"])
         kept = (tuple(data["replicas"]), data["recovery_time"])
-        sinks = tuple(map(Sink.of_json, data["sinks"]))
-        return cls(data["name"], Schedule(**data["schedule"]), collections, *more, *kept, foreign, sinks)
+        return cls(data["name"], Schedule(**data["schedule"]), collections, *more, *kept, foreign)
 
 
 def _collection(entry: dict[str, Any]) -> Collection:
@@ -117,7 +107,6 @@ def check(
     """
     problems = [*_pipeline_problems(pipeline), *_collection_problems(pipeline), *_check_problems(pipeline, suites)]
     problems += [*durability_problems(pipeline, keeping), *foreign_problems(pipeline, others)]
-    problems += sink_problems((sink for sink, _ in pipeline.sinks), {collection.name for collection, _ in pipeline.declared})
     order: tuple[Collection, ...] = ()
     try:
         order = _ordered(pipeline)
@@ -138,7 +127,6 @@ def check(
         replicas=replicas,
         recovery_time=seconds_of(pipeline.recovery_time),
         foreign=foreign_of(pipeline, others),
-        sinks=tuple(sink for sink, _ in pipeline.sinks),
     )
 
 
@@ -196,11 +184,24 @@ def _collection_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
             pipeline.asked[name].intake()
         except ValueError as problem:
             yield FirnlineError("BAD_OPTION", f"{name!r}: {problem}", where)
+        for what in _feed_problems(collection, pipeline.asked[name].feed):
+            yield FirnlineError("BAD_OPTION", f"{name!r}: {what}", where)
         for parameter in collection.inputs:
             if parameter not in names and not is_foreign(parameter):
                 yield FirnlineError("UNKNOWN_INPUT", f"{name!r} asks for {parameter!r}, which nothing writes", where)
         if collection.kind == "stage" and not collection.inputs:
             yield FirnlineError("UNKNOWN_INPUT", f"the stage {name!r} has no parameter, so no input", where)
+
+
+def _feed_problems(collection: Collection, feed: Feed | None) -> Iterator[str]:
+    """What does not go together with a feed."""
+    if feed is None:
+        return
+    if collection.on_loss == "gap":
+        yield "it is a feed with on_loss='gap', and without an event nobody knows which row it left"
+    for column in feed.except_column_list:
+        if column in collection.partition_by and column not in feed.keys:
+            yield f"partition_by names {column!r}, which except_column_list leaves out"
 
 
 def _check_problems(pipeline: Pipeline, suites: Names[str]) -> Iterator[FirnlineError]:

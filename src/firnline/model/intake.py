@@ -5,6 +5,7 @@ declared    intake    delta
 =========== ========= ======================================================================
 nothing     rows      every row is an insert; with ``_diff`` or ``_change_type``, a change
 snapshot    snapshot  the difference between the returned rows and the collection's own state
+sequence_by feed      what playing the returned events changes; see ``model.feed``
 =========== ========= ======================================================================
 """
 
@@ -14,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
+
+from firnline.model.feed import Feed
 
 _SHRINK = 0.5
 
@@ -34,9 +37,9 @@ class Snapshot:
     kind: Literal["snapshot"] = "snapshot"
 
 
-Intake = Rows | Snapshot
+Intake = Rows | Snapshot | Feed
 ROWS = Rows()
-_KINDS: Mapping[str, type[Intake]] = MappingProxyType({"rows": Rows, "snapshot": Snapshot})
+_KINDS: Mapping[str, type[Intake]] = MappingProxyType({"rows": Rows, "snapshot": Snapshot, "feed": Feed})
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class Asked:
 
     snapshot: object = False
     shrink: object = None
+    feed: Feed | None = None
 
     def intake(self) -> Intake:
         """The intake that they ask for.
@@ -60,11 +64,15 @@ class Asked:
         """
         if not isinstance(self.snapshot, bool):
             raise ValueError(f"snapshot={self.snapshot!r} is neither True nor False")
+        for problem in self.feed.problems() if self.feed is not None else ():
+            raise ValueError(problem)
+        if self.snapshot and self.feed is not None:
+            raise ValueError("it has snapshot=True and sequence_by: what it returns is either the whole or events")
         if self.snapshot:
             return Snapshot(_SHRINK if self.shrink is None else _fraction("shrink", self.shrink))
         if self.shrink is not None:
             raise ValueError(f"shrink={self.shrink!r} says something about snapshots, and it has no snapshot=True")
-        return ROWS
+        return self.feed or ROWS
 
 
 NOTHING_ASKED = Asked()
@@ -76,7 +84,8 @@ def intake_of(entry: Mapping[str, Any]) -> Intake:
     >>> intake_of({"kind": "snapshot", "shrink": 0.25})
     Snapshot(shrink=0.25, kind='snapshot')
     """
-    return _KINDS[entry["kind"]](**entry)
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
+    return _KINDS[entry["kind"]](**values)
 
 
 def _fraction(name: str, value: object) -> float:

@@ -15,6 +15,7 @@ from typing import Literal
 
 from firnline.model.declaration import Collection as Declared
 from firnline.model.declaration import OnLoss
+from firnline.model.feed import EVENTS, Feed
 from firnline.model.gap import Cell
 from firnline.model.graph import Graph
 from firnline.model.replica import Copy
@@ -119,6 +120,11 @@ def owner(graph: Graph, collection: str) -> Declared | None:
     """The source or stage whose function makes a log: quarantines and arrangements are named after it."""
     name = collection.partition("__")[0]
     return next((each for each in graph.collections if each.name == name), None)
+
+
+def made_of(made_by: Declared, log: str) -> tuple[str, ...]:
+    """The logs that one is made from: a feed's rows from its events, a source's from none."""
+    return (log + EVENTS,) if log == made_by.name and isinstance(made_by.intake, Feed) else made_by.inputs
 
 
 def in_order(graph: Graph, logs: Iterable[Holding]) -> list[Holding]:

@@ -23,6 +23,7 @@ from firnline.model.declaration import Collection
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
 from firnline.model.names import BOOKKEEPING, DIFF, PART, QUARANTINE, quoted
+from firnline.plan.repairing import made_of
 from firnline.plan.safepoint import compacted
 from firnline.runtime.attempt import Staged
 from firnline.runtime.gaps import had_gaps
@@ -131,7 +132,7 @@ class _Certifying:
             return Replayed(*about, 0.0, skipped="it was made by other code than today's")
         if without := had_gaps(self.project, graph, self.collection):
             return Replayed(*about, 0.0, skipped=f"rows of {', '.join(without)} were missing for a while")
-        merged = [name for name in self.collection.inputs if self._since(name) > epoch.lower]
+        merged = [name for name in made_of(self.collection, log.collection) if self._since(name) > epoch.lower]
         if merged:
             return Replayed(*about, 0.0, skipped=f"{', '.join(merged)} does not keep the epoch by itself any more")
         self.begun(f"{graph.name}.{log.collection} {label}")

@@ -19,8 +19,9 @@ from firnline.model.declaration import Collection
 from firnline.model.description import Verdict
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
+from firnline.model.feed import EVENTS, Feed
 from firnline.model.graph import Graph
-from firnline.model.names import DIFF, QUARANTINE
+from firnline.model.names import DIFF, QUARANTINE, quoted
 from firnline.plan.erasure import check_complete, check_free, cone, late
 from firnline.plan.frontier import cut
 from firnline.runtime.forgetting import check_places, forget_copies, forget_notes
@@ -132,7 +133,7 @@ class _Erasing:
         for (epoch, _), digest in sorted(self._matching(table).items()):
             label = self.graph.schedule.label(epoch)
             by_epoch[label] = by_epoch.get(label, 0) + digest.rows
-        logs = tuple(self._before(name, "rewritten" if name == self.source else "rebuilt") for name in self._logs())
+        logs = tuple(self._before(name, "rewritten" if self._is_own(name) else "rebuilt") for name in self._logs())
         logs = tuple(
             replace(each, rows_erased=sum(by_epoch.values())) if each.collection == self.source else each for each in logs
         )
@@ -176,7 +177,10 @@ class _Erasing:
         if seen.current is None:
             raise FirnlineError("NO_SUCH_COLLECTION", f"{self.graph.name}.{self.source} has no log yet")
         name = table_name(self.graph.name, self.source)
-        check_condition(deltas(self.session, name, seen.current, head_of(seen).description.upper), self.condition)
+        rows, feed = deltas(self.session, name, seen.current, head_of(seen).description.upper), self.cone[0].intake
+        if isinstance(feed, Feed) and feed.has_versions:  # a version without the next one would end elsewhere
+            rows = rows.select(*(quoted(key) for key in feed.keys))
+        check_condition(rows, self.condition)
         uppers, frontier = self._uppers()
         check_complete(self.graph, uppers, frontier)
         upto = max(uppers.values())
@@ -215,7 +219,8 @@ class _Erasing:
         if base is None or (is_alone and not all(self._is_alone(name) for name in self._logs_of(collection))):
             return False
         if collection.kind == "source":
-            return not self._matching(table)
+            tables = [self._table(name) for name in self._logs_of(collection)]
+            return all(base_of(of) is not None and not self._matching(of) for of in tables)
         *_, entry = entries_of(table)
         read = self.project.log(self.graph.name, collection.name).sidecar(entry).inputs
         for name in collection.inputs:
@@ -230,24 +235,26 @@ class _Erasing:
         return base_of(table) is not None and len(layers(table)) == 1 and not strays(self.project.catalog, table)
 
     def _rewrite(self, collection: Collection, upto: int) -> None:
-        if self._end(collection.name) != upto:
-            raise self._moved(collection.name)
+        for name in self._logs_of(collection) if collection.kind == "source" else [collection.name]:
+            if self._end(name) != upto:
+                raise self._moved(name)
         if collection.kind == "source":
-            self._rewrite_source(collection, upto)
+            for name in self._logs_of(collection):
+                self._rewrite_source(collection, name, upto)
         else:
             self._rebuild(collection, upto)
 
-    def _rewrite_source(self, collection: Collection, upto: int) -> None:
+    def _rewrite_source(self, collection: Collection, name: str, upto: int) -> None:
+        """Let a source's log, or that of its events, be without the rows that meet the condition."""
         from firnline.engine.frames import deltas, relation_of, table_name
         from firnline.engine.matching import divided
         from firnline.incremental.relation import consolidated
-        from firnline.model.names import quoted
         from firnline.runtime.attempt import Staged
         from firnline.runtime.evaluation import told
         from firnline.runtime.writing import Rebuilding, Rewriting
 
         began = time.monotonic()
-        log, seen = self._log(self.source), self._table(self.source)
+        log, seen = self._log(name), self._table(name)
         assert seen.current is not None
         with told(collection, "erasing", self.project.settings):
             gone = self._matching(seen)
@@ -315,7 +322,7 @@ class _Erasing:
         written = log.sidecar(layer).files or ()
         self.erased[log.collection] = Erased(
             log.collection,
-            "rewritten" if log.collection == self.source else "rebuilt",
+            "rewritten" if self._is_own(log.collection) else "rebuilt",
             before.rows_before,
             before.rows_erased + rows_erased,
             len(written),
@@ -327,7 +334,7 @@ class _Erasing:
 
     def _erased_before(self, name: str, seen: Metadata) -> Erased:
         """What rounds before this one did to a log."""
-        rows = sum(entry.rows if name == self.source else entry.weight for entry in entries_of(seen))
+        rows = sum(entry.rows if self._is_own(name) else entry.weight for entry in entries_of(seen))
         return self.erased.get(name) or Erased(name, "kept", rows, 0)
 
     def _remove(self, paths: Sequence[str]) -> tuple[int, int]:
@@ -384,7 +391,8 @@ class _Erasing:
     def _uppers(self) -> tuple[dict[str, int], int]:
         frontier = self.project.control(self.graph.name).frontier()
         start = self.graph.schedule.start
-        return {each.name: self._end(each.name) for each in self.cone}, start if frontier is None else frontier.upper
+        names = [*self._logs_of(self.cone[0]), *(each.name for each in self.cone)]
+        return {name: self._end(name) for name in names}, start if frontier is None else frontier.upper
 
     def _end(self, name: str) -> int:
         head = self._log(name).head()
@@ -396,6 +404,10 @@ class _Erasing:
     def _logs(self) -> list[str]:
         """The logs of the cone, inputs before their readers, and what stages keep before them."""
         return [name for collection in self.cone for name in self._logs_of(collection)]
+
+    def _is_own(self, name: str) -> bool:
+        """Whether a log is the source's, or of its events."""
+        return name in (self.source, self.source + EVENTS)
 
     def _logs_of(self, collection: Collection) -> list[str]:
         there = sorted(self.project.catalog.names(self.graph.name))
@@ -416,7 +428,7 @@ class _Erasing:
     def _before(self, name: str, how: How) -> Erased:
         table = self._table(name)
         held = self.project.catalog.held(table) if table.head is not None else ()
-        rows = sum(entry.rows if name == self.source else entry.weight for entry in entries_of(table))
+        rows = sum(entry.rows if self._is_own(name) else entry.weight for entry in entries_of(table))
         removed = (0, 0, 0) if how == "kept" else (len(held), sum(file.bytes for file in held), len(table.snapshots))
         return Erased(name, how, rows, 0, 0, 0, *removed)
 

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from firnline.engine.hashing import digest_columns
+from firnline.engine.playing import NULL_SEQUENCE
 from firnline.errors import FirnlineError, Location
 from firnline.model.declaration import Collection
 from firnline.model.names import is_reserved, quoted
@@ -39,6 +40,7 @@ _MESSAGES: Mapping[str, str] = {
     "CSV header does not conform to the schema": "SCHEMA_MISMATCH",
     "Number of column in CSV header is not equal": "SCHEMA_MISMATCH",
     "is not a Parquet file": "UNREADABLE_FILE",
+    NULL_SEQUENCE: "NULL_SEQUENCE",
     "Permission denied": "UNREADABLE_FILE",
     # The driver tells them one way, an executor the other.
     **{

@@ -14,9 +14,9 @@ import os
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -58,7 +58,6 @@ class Declared:
     """The project's folder."""
     loss_handler: Function | None = None
     """What is asked before lost rows are repaired."""
-    sinks: Mapping[str, Function] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,8 +163,7 @@ class Project:
         graph = replace(check(pipeline, fingerprints, self.suites(), keeping, others), doc=inspect.getdoc(module) or "")
         keep(self._graphs, name, state, graph.as_json())
         functions = {collection.name: function for collection, function in pipeline.declared}
-        sinks = {sink.name: function for sink, function in pipeline.sinks}
-        return Declared(graph, functions, root, next(iter(pipeline.loss_handlers), None), sinks)
+        return Declared(graph, functions, root, next(iter(pipeline.loss_handlers), None))
 
     @property
     def _graphs(self) -> Path:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from firnline.incremental.condition import literals
 from firnline.model.digest import Digest
+from firnline.model.feed import EVENTS
 from firnline.model.names import QUARANTINE, quoted
 from firnline.runtime.forgetting import stray_copies
 from firnline.runtime.merge import by_part
@@ -117,14 +118,14 @@ class _Proving:
         return self.project.catalog.paths(table.location)
 
     def _ask(self) -> int:
-        """Ask every row of the source."""
-        table = self._load(self.source)
-        assert table is not None
-        found = sum(digest.rows for digest in matching(self.session, table, self.condition).values())
-        if found:
-            name = f"{table.pipeline}.{table.name}"
-            self.left.append(Left(name, f"{found} rows meet the condition: they came meanwhile; erase again"))
-        return sum(digest.rows for digest in self._stored(table).values())
+        """Ask every row of the source, and every event that it keeps."""
+        tables = [table for name in (self.source, self.source + EVENTS) if (table := self._load(name)) is not None]
+        for table in tables:
+            found = sum(digest.rows for digest in matching(self.session, table, self.condition).values())
+            if found:
+                name = f"{table.pipeline}.{table.name}"
+                self.left.append(Left(name, f"{found} rows meet the condition: they came meanwhile; erase again"))
+        return sum(digest.rows for table in tables for digest in self._stored(table).values())
 
     def _stored(self, table: Metadata, upto: int | None = None) -> dict[tuple[int, int], Digest]:
         """The digests of a log's rows as they stand in storage."""

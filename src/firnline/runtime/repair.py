@@ -22,7 +22,7 @@ from firnline.model.epoch import Epoch
 from firnline.model.foreign import is_foreign
 from firnline.model.gap import Cell, Gap
 from firnline.model.graph import Graph
-from firnline.plan.repairing import Plan, Refusal, Step, in_order, owner, plan, retry, steps_for, to_rewind
+from firnline.plan.repairing import Plan, Refusal, Step, in_order, made_of, owner, plan, retry, steps_for, to_rewind
 from firnline.plan.restoring import Copies, left
 from firnline.plan.verification import Holding, Problem, problems_of, published_digests
 from firnline.runtime import gaps, rebuild, restore
@@ -429,11 +429,12 @@ class _Replaying:
     def _after(self, epoch: Epoch, made_by: Collection) -> Epoch:
         """The first epoch from which on all that a merged layer was made of can be read: its own end, or a later one."""
         graph, name = self.mending.graph, self.log.collection
-        if made_by.kind == "source":
+        made_from = made_of(made_by, name)
+        if not made_from:
             label = graph.schedule.label(epoch.upper)
             what = f"{graph.name}.{name}: its epochs up to {label} are merged, and a source cannot make them again as one"
             raise FirnlineError("NOT_REPAIRABLE", what)
-        heads = [self.mending.project.log(graph.name, each).head() for each in made_by.inputs]
+        heads = [self.mending.project.log(graph.name, each).head() for each in made_from]
         since = max((head.description.since for head in heads if head is not None), default=epoch.upper)
         return graph.schedule.epoch_at(max(since, epoch.upper) - 1)
 

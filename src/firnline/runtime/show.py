@@ -31,7 +31,10 @@ def rows(project: Project, graph: Graph, collection: str, as_of: str | None = No
     def look() -> Rows:
         upto = visible_upto(project, graph, as_of)
         table = table_at(project, graph, collection, upto)
-        return ([], []) if table is None else _listed(scan.state(table, upto), _order(graph, collection), limit)
+        if table is None:
+            return [], []
+        found = scan.state(table, upto)
+        return _listed(found, _order(graph, collection, found), limit)
 
     return looked_again(look, as_of)
 
@@ -48,7 +51,7 @@ def changes(project: Project, graph: Graph, collection: str, as_of: str | None =
     found = scan.changes(table, max(lower, since(project, graph, collection)), upto)
     names = [name for name in found.column_names if name not in (EPOCH, DIFF)]
     ordered = found.sort_by(
-        [(EPOCH, "descending"), *((key, "ascending") for key in _order(graph, collection)), (DIFF, "ascending")]
+        [(EPOCH, "descending"), *((key, "ascending") for key in _order(graph, collection, found)), (DIFF, "ascending")]
     )
     cells = [ordered[name].to_pylist() for name in (EPOCH, DIFF, *names)]
     listed = list(zip(*cells, strict=True))[:limit]
@@ -73,10 +76,11 @@ def summary(project: Project, graph: Graph) -> list[Change]:
     return [change for _, _, change in sorted(found, key=lambda item: item[:2])]
 
 
-def _order(graph: Graph, collection: str) -> Sequence[str]:
+def _order(graph: Graph, collection: str, found: Any) -> Sequence[str]:
+    """The keys, but for those that Arrow cannot sort by: they are no single values."""
     if collection.endswith(QUARANTINE):
         return ("file", "record")
-    return graph.collection(collection).keys
+    return [key for key in graph.collection(collection).keys if found.schema.field(key).type.num_fields == 0]
 
 
 def _listed(found: Any, order: Sequence[str], limit: int | None) -> Rows:

@@ -22,6 +22,7 @@ from firnline.model.declaration import Collection
 from firnline.model.description import Verdict
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
+from firnline.model.feed import EVENTS, Feed
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import BOOKKEEPING, DIFF, QUARANTINE
 from firnline.plan.safepoint import compacted
@@ -30,6 +31,7 @@ from firnline.runtime.checks import Checks, staged_rows
 from firnline.runtime.derived import Derived, Remade
 from firnline.runtime.evaluation import told
 from firnline.runtime.intake import intake_of
+from firnline.runtime.intake.taking import Taking
 from firnline.runtime.project import Declared, Project
 from firnline.runtime.stage_plan import made_of, plan_of
 from firnline.runtime.writing import Destination, Placement, Rebuilding, Rewriting
@@ -125,7 +127,7 @@ class StageRun:
         intake = intake_of(self, given)
         if destination.log.collection != self.collection.name + QUARANTINE:
             return destination.stage(intake.replayed(destination), self.epoch, generation, self.attempt)
-        intake.taken()
+        intake.returned()
         malformed = given.malformed()
         if malformed is None:
             raise FirnlineError("REPLAY_DIFFERS", "no record is malformed any more")
@@ -142,7 +144,8 @@ class StageRun:
 
     def _recorded(self) -> Recorded:
         """What the epoch took from the outside, as its publish wrote it down."""
-        log = self.project.log(self.declared.graph.name, self.collection.name)
+        name = self.collection.name + (EVENTS if isinstance(self.collection.intake, Feed) else "")
+        log = self.project.log(self.declared.graph.name, name)
         entries = [entry for entry in log.entries(self.epoch.lower) if entry.lower <= self.epoch.lower]
         return Recorded(log.sidecar(entries[0]).determinants if entries and self.collection.kind == "source" else {})
 
@@ -150,6 +153,12 @@ class StageRun:
         if self.collection.kind == "stage":
             return self._derived(generation, inputs, began)
         intake = intake_of(self, given)
+        try:
+            return self._taken_in(intake, given, generation, began)
+        finally:
+            intake.step_back()
+
+    def _taken_in(self, intake: Taking, given: SourceEpoch, generation: int, began: float) -> Published:
         taken = intake.taken()
         malformed = self._malformed(given)
         destination = self._into(intake.columns(taken))
@@ -168,7 +177,15 @@ class StageRun:
         if malformed is not None:
             self._quarantine(malformed, began)
         seconds = time.monotonic() - began
-        verdict = destination.publish(staged, self.epoch, generation, self.fingerprint, {}, seconds, given.determinants)
+        beside = intake.publish_beside(seconds)
+        if beside is not Verdict.FREE:
+            destination.log.discard(staged.attempt)
+            if beside is not Verdict.TAKEN:
+                raise FirnlineError(
+                    "GENERATION_CHANGED", f"what {self.collection.name!r} keeps moved while its epoch was computed"
+                )
+            return self._published(given, generation, {}, began)  # from what somebody else published there
+        verdict = destination.publish(staged, self.epoch, generation, self.fingerprint, {}, seconds, intake.determinants)
         return Published(verdict, staged.total, malformed.count if malformed else 0)
 
     def _derived(self, generation: int, inputs: Mapping[str, Head], began: float) -> Published:

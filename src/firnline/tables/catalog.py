@@ -100,7 +100,8 @@ class Catalog:
         schema = _schema(columns)
         ids = {field.name: field.field_id for field in schema.fields}
         parts = (PartitionField(ids[PART], 1000, IdentityTransform(), PART),) if PART in ids else ()
-        order = SortOrder(*(SortField(ids[key], transform=IdentityTransform()) for key in keys))
+        sortable = [key for key in keys if schema.find_type(key).is_primitive]
+        order = SortOrder(*(SortField(ids[key], transform=IdentityTransform()) for key in sortable))
         self._ensure_namespace(pipeline)
         with reachable(), answering(self.warehouse), suppress(TableAlreadyExistsError):
             self.sql.create_table(

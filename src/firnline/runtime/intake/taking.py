@@ -4,22 +4,24 @@ A delta is a function of these alone, so that a replay gives the same one. Of th
 intake keeps beside it, an intake reads what they held at the epoch's lower end (``Destination.before``), however far they have
 come since.
 
-An attempt goes through ``taken``, ``columns``, ``delta``, ``judge``, in this order; a replay through ``replayed`` alone.
-An intake that keeps a log beside the collection, under ``COLLECTION__...``, publishes the epoch there in ``delta``, and overrides
-``replayed``, which is asked for the rows of either log.
+An attempt goes through ``taken``, ``columns``, ``delta``, ``judge``, ``publish_beside``, in this order, and ends with
+``step_back``; a replay goes through ``replayed`` alone. An intake that keeps a log beside the collection, under
+``COLLECTION__...``, stages the epoch there in ``delta``, and overrides ``replayed``, which is asked for the rows of either log.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.types import StructType
 
 from firnline.engine.reading import SourceEpoch
+from firnline.model.description import Verdict
 from firnline.model.names import DIFF
 from firnline.runtime.attempt import Staged
 from firnline.runtime.writing import Destination, Rewriting
@@ -58,6 +60,18 @@ class Taking(ABC):
 
     def judge(self, destination: Destination, staged: Staged) -> None:  # noqa: B027 - most refuse nothing
         """Refuse a delta that is staged; then nothing of it is published. Replays are not asked."""
+
+    def publish_beside(self, seconds: float) -> Verdict:
+        """Publish what ``delta`` staged in other logs, just before the delta itself is published."""
+        return Verdict.FREE
+
+    def step_back(self) -> None:  # noqa: B027 - most stage nothing
+        """Drop what is staged in other logs and not published."""
+
+    @property
+    def determinants(self) -> Mapping[str, Any]:
+        """What was taken from the outside."""
+        return self.given.determinants
 
     def replayed(self, destination: Rewriting) -> Relation:
         """The delta of a published epoch once more."""

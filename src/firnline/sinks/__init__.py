@@ -1,1 +1,0 @@
-"""Places outside that changes are delivered to, exactly once."""
