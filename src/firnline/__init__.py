@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from firnline.runtime.read import read
     from firnline.runtime.reader import Reader, reader
     from firnline.runtime.scan import Scan, scan
+    from firnline.runtime.targets import to_files, to_postgres
 
 __all__ = [
     "Changes",
@@ -33,6 +34,8 @@ __all__ = [
     "read",
     "reader",
     "scan",
+    "to_files",
+    "to_postgres",
 ]
 
 _LATE = {
@@ -46,6 +49,8 @@ _LATE = {
     "read": "read",
     "reader": "reader",
     "scan": "scan",
+    "to_files": "targets",
+    "to_postgres": "targets",
 }
 """Names and their modules in ``runtime``, imported when first used: a DAG file that only names a pipeline is parsed without."""
 

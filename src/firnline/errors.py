@@ -109,6 +109,10 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "UNSUPPORTED_EXPRESSION": Code("Use expressions of docs/reference.md, or let it be computed in full: refresh='auto'."),
         "AMBIGUOUS_COLUMN": Code("Give the columns different names, or name the relation: alias('a') and 'a.column'."),
         "UNRESOLVED_COLUMN": Code("Refer to columns of the DataFrame at hand."),
+        # delivering changes
+        "SINK_FAILED": Code("Correct the function, or what it talks to; the epoch is delivered again.", retryable=True),
+        "SINK_UNAVAILABLE": Code("Check that it can be reached and has room; a retry goes on where it stopped.", retryable=True),
+        "SINK_REFUSED": Code("Do what the message says; the sink then goes on where it stopped."),
         # reading files
         "MISSING_FILE": Code("Deliver the file, or pass optional=True if an epoch may have none.", retryable=True),
         "FILE_CHANGED": Code("Put the file back as it was: the epoch is made from the files that its first attempt listed."),

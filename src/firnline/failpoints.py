@@ -79,6 +79,12 @@ POINTS: Mapping[str, tuple[str, tuple[Kind, ...]]] = MappingProxyType(
         "table.judged": ("a plain table is behind the frontier; nothing is written", _ANYWHERE),
         "table.written": ("its new files are written; no snapshot names them", _ANYWHERE),
         "table.committed": ("it is up to the frontier; who brought it there does not know it yet", _AFTER_A_COMMIT),
+        "sink.chosen": ("a sink is to deliver an epoch; nothing is delivered yet", _ANYWHERE),
+        "sink.written": (
+            "rows and mark are written, or a folder's files; the transaction, or the folder's name, is open",
+            _ANYWHERE,
+        ),
+        "sink.delivered": ("it is delivered; the sink's hold does not know it yet", _AFTER_A_COMMIT),
         "replicate.copied": ("all files of a batch are at a place and were read back; no record says so", _ANYWHERE),
         "replicate.recorded": ("a record says so; whoever copied them does not know it yet", _AFTER_A_COMMIT),
     }

@@ -44,9 +44,10 @@ _OTHERS = (
     "erase.",
     "rescale.",
     "table.",
+    "sink.",
 )
 OF_AN_EPOCH = [point for point in POINTS if point != WAVED and not point.startswith(_OTHERS)]
-"""Repairs, holds, copies, maintenance and plain tables have tests of their own, most of them in tests/contract."""
+"""Repairs, holds, copies, maintenance, plain tables and sinks have tests of their own, most of them in tests/contract."""
 MUCH = """
     import firnline as fl
     from pyspark.sql import functions as F

@@ -1,4 +1,4 @@
-"""A pipeline as a DAG: one run per epoch, one task per collection, and a last one that makes the epoch visible.
+"""A pipeline as a DAG: one run per epoch, one task per collection, one that makes the epoch visible, then one per sink.
 
 The DAG's data intervals are exactly the schedule's epochs in [start, end). Parsing reads the compiled graph; neither PySpark nor
 the user's stages are imported.
@@ -22,6 +22,7 @@ from firnline.airflow.operator import (
     MaintenanceOperator,
     RepairOperator,
     ReplicateOperator,
+    SinkOperator,
 )
 from firnline.errors import FirnlineError
 from firnline.model.epoch import Schedule, to_datetime
@@ -112,8 +113,11 @@ def graph_dag(root: Path, graph: Graph) -> DAG:
         each.name: AdvanceOperator(task_id=each.name, collection=each.name, doc_md=each.doc or None, **where)
         for each in graph.collections
     }
-    # No collection's name begins with an underscore.
-    complete = CompleteOperator(task_id="_complete" if "complete" in tasks else "complete", **where)
+    sinks = [SinkOperator(task_id=each.name, sink=each.name, doc_md=each.doc or None, **where) for each in graph.sinks]
+    # No collection's or sink's name begins with an underscore.
+    is_taken = any(task_id == "complete" for task_id in (*tasks, *(each.name for each in graph.sinks)))
+    complete = CompleteOperator(task_id="_complete" if is_taken else "complete", **where)
+    complete.set_downstream(sinks)
     others = sorted({name.partition(".")[0] for name in graph.foreign})
     awaited = {name: FrontierSensor(task_id=f"_await_{name}", other=name, **where) for name in others}
     for each in graph.collections:
@@ -143,6 +147,9 @@ def document(graph: Graph) -> str:
     rows = [
         f"| `{each.name}` | {each.kind} | {', '.join(f'`{name}`' for name in each.inputs)} | {_cell(each.doc)} |"
         for each in graph.collections
+    ]
+    rows += [
+        f"| `{each.name}` | sink | {', '.join(f'`{name}`' for name in each.inputs)} | {_cell(each.doc)} |" for each in graph.sinks
     ]
     table = ["| collection | kind | inputs | what it is |", "|---|---|---|---|", *rows]
     return "\n".join([*((graph.doc, "") if graph.doc else ()), *table])

@@ -165,6 +165,49 @@ class CompleteOperator(BaseOperator):
         self.log.info("complete: all collections of %s hold %s", self.pipeline, label)
 
 
+class SinkOperator(BaseOperator):
+    """Let a sink deliver all epochs that are complete, without Spark. The run's epoch is one of them.
+
+    Args:
+        root: The project's folder.
+        pipeline: The pipeline's name.
+        sink: The sink's name.
+        kwargs: What every operator takes.
+    """
+
+    def __init__(self, *, root: str, pipeline: str, sink: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.root = root
+        self.pipeline = pipeline
+        self.sink = sink
+
+    def execute(self, context: Any) -> list[str]:
+        """Do it; the epochs that were delivered."""
+        from firnline.runtime.project import Project
+        from firnline.runtime.sink import deliver
+
+        hush()
+        delivered = []
+        try:
+            project = Project.load(Path(self.root))
+            for each in deliver(project, project.declared(self.pipeline), self.sink, _connection):
+                self.log.info("delivered: %s has %s", self.sink, each.epoch)
+                delivered.append(each.epoch)
+        except FirnlineError as error:
+            raise _told(self, self.sink, str(error), error.retryable) from None
+        return delivered
+
+
+def _connection(name: str) -> dict[str, Any] | None:
+    """The parameters of a database that is a connection of Airflow's."""
+    try:
+        found = BaseHook.get_connection(name)
+    except AirflowNotFoundException:
+        return None
+    told = {"host": found.host, "port": found.port, "user": found.login, "password": found.password, "dbname": found.schema}
+    return {key: value for key, value in {**told, **found.extra_dejson}.items() if value}
+
+
 class FrontierSensor(BaseSensorOperator):
     """Wait, without keeping a worker, until another pipeline is complete up to the end of the run's epoch.
 

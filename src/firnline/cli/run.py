@@ -1,4 +1,4 @@
-"""``firnline run``: the work of the DAG without Airflow, in one Spark session."""
+"""``firnline run``: the work of the DAG without Airflow, in one Spark session; a sink that fails is told at the end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from firnline.cli.app import app
-from firnline.cli.output import Json, console, nothing_due, print_json, quiet
+from firnline.cli.output import Json, console, errors, nothing_due, print_json, quiet
 from firnline.errors import FirnlineError
 
 if TYPE_CHECKING:
@@ -34,8 +34,13 @@ def run(
     project = Project.load()
     declared = project.declared(pipeline)
     epochs = _epochs(project, declared, first, last)
-    outcomes = _run(project, declared, epochs, json)
+    failed: dict[str, FirnlineError] = {}
+    outcomes = _run(project, declared, epochs, json, failed)
     project.flusher.drain(_PATIENCE)
+    for error in list(failed.values())[1:]:
+        errors.print(str(error), style="red", markup=False)
+    if failed:
+        raise next(iter(failed.values()))
     schedule = declared.graph.schedule
     document = [{**asdict(outcome), "epoch": schedule.label(outcome.epoch.lower)} for outcome in outcomes]
     if json:
@@ -62,10 +67,11 @@ def _epochs(project: Project, declared: Declared, first: str | None, last: str |
     return list(schedule.epochs(since, upto))
 
 
-def _run(project: Project, declared: Declared, epochs: list[Epoch], json: bool) -> list[Any]:
+def _run(project: Project, declared: Declared, epochs: list[Epoch], json: bool, failed: dict[str, FirnlineError]) -> list[Any]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from firnline.runtime.advance import Outcome, advance, complete, is_kept
+    from firnline.runtime.sink import deliver_all
 
     graph = declared.graph
     outcomes: list[Outcome] = []
@@ -78,6 +84,7 @@ def _run(project: Project, declared: Declared, epochs: list[Epoch], json: bool) 
             outcomes += [Outcome(collection.name, epoch, "kept") for collection in graph.collections]
     if epochs and not missing:
         complete(project, graph, epochs[-1])
+        failed.update(deliver_all(project, declared))
     if not missing:
         return outcomes
     from firnline.engine.session import opened
@@ -96,6 +103,8 @@ def _run(project: Project, declared: Declared, epochs: list[Epoch], json: bool) 
                             progress.console.print(_line(outcome, graph.schedule.label(outcome.epoch.lower)))
                     progress.advance(bar)
                 complete(project, graph, epoch)
+                failed.clear()
+                failed.update(deliver_all(project, declared))
     return outcomes
 
 

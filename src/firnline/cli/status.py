@@ -70,6 +70,12 @@ def _print(found: list[PipelineStatus]) -> None:
                 for line in entry.collections
             ],
         )
+        if entry.sinks:
+            lines = [(each.sink, each.upper, each.waiting, len(each.failed)) for each in entry.sinks]
+            print_table("sinks", ("sink", "delivered up to", "waiting", "failed"), lines)
+        for sink in entry.sinks:
+            for failure in sink.failed:
+                errors.print(f"failed: the sink {sink.sink} at {failure}", style="red", markup=False)
         for line in entry.collections:
             for failure in line.failed:
                 errors.print(f"failed: {line.collection} at {failure}", style="red", markup=False)

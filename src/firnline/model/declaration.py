@@ -12,6 +12,7 @@ from firnline.errors import Location
 from firnline.model.check import Check, checks_of
 from firnline.model.feed import feed_of
 from firnline.model.intake import NOTHING_ASKED, ROWS, Asked, Intake
+from firnline.model.sink import Sink
 
 Function = Callable[..., Any]
 Kind = Literal["source", "stage"]
@@ -75,7 +76,7 @@ class Collection:
 
 
 class Pipeline:
-    """A recorder of sources and stages.
+    """A recorder of sources, stages and sinks.
 
     Args:
         name: Lower-case letters, digits and single underscores; also the Airflow DAG's id and the tables' namespace.
@@ -118,6 +119,7 @@ class Pipeline:
         self.without_keys: list[Collection] = []
         self.asked: dict[str, Asked] = {}
         self.loss_handlers: list[Function] = []
+        self.sinks: list[tuple[Sink, Function]] = []
 
     def source(
         self,
@@ -231,6 +233,20 @@ class Pipeline:
         """
         kept = (durability, level, publish)
         return self._recording("stage", keys, partition_by, parts, refresh, checks, query, on_loss, nondeterministic, *kept)
+
+    def sink(self) -> Callable[[Function], Function]:
+        """Declare what takes changes elsewhere once an epoch is complete: a function of the epoch, and of collections by name.
+
+        It is called in the order of the epochs, with a ``SinkEpoch`` and with the ``Changes`` of each collection. If it returns
+        nothing, its epochs are delivered at least once, and ``epoch.key`` tells them apart. If it returns ``to_postgres(...)`` or
+        ``to_files(...)``, or a list of these, exactly once.
+        """
+
+        def record(function: Function) -> Function:
+            self.sinks.append((Sink.of(function), function))
+            return function
+
+        return record
 
     def on_loss(self, function: Function) -> Function:
         """Declare what is asked before lost rows are repaired: the function takes a ``firnline.Loss``.

@@ -23,6 +23,7 @@ from firnline.model.foreign import NO_OTHERS, foreign_of, foreign_problems, is_f
 from firnline.model.intake import intake_of
 from firnline.model.names import check_name, is_reserved
 from firnline.model.retention import Retention
+from firnline.model.sink import Sink, sink_problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,8 @@ class Graph:
     """In seconds: how much computing may be lost with the warehouse before copying comes before epochs that wait."""
     foreign: Mapping[str, Collection] = field(default_factory=dict)
     """The collections of other pipelines that it reads, by ``pipeline.collection``."""
+    sinks: tuple[Sink, ...] = ()
+    """What takes changes elsewhere."""
 
     def collection(self, name: str) -> Collection:
         """The collection of that name; one of another pipeline that is read here by its full name."""
@@ -53,6 +56,13 @@ class Graph:
         if name in self.foreign:
             return self.foreign[name]
         raise FirnlineError("NO_SUCH_COLLECTION", f"the pipeline {self.name!r} has no collection {name!r}")
+
+    def sink(self, name: str) -> Sink:
+        """The sink of that name."""
+        for sink in self.sinks:
+            if sink.name == name:
+                return sink
+        raise FirnlineError("NO_SUCH_COLLECTION", f"the pipeline {self.name!r} has no sink {name!r}")
 
     def readers(self, name: str) -> tuple[str, ...]:
         """The stages that read a collection."""
@@ -78,7 +88,8 @@ class Graph:
         foreign = {name: _collection(entry) for name, entry in data["foreign"].items()}
         more = (data["fingerprints"], data["recovery_budget"], Retention(**data["keep"]), data["doc"], data["has_loss_handler"])
         kept = (tuple(data["replicas"]), data["recovery_time"])
-        return cls(data["name"], Schedule(**data["schedule"]), collections, *more, *kept, foreign)
+        sinks = tuple(map(Sink.of_json, data["sinks"]))
+        return cls(data["name"], Schedule(**data["schedule"]), collections, *more, *kept, foreign, sinks)
 
 
 def _collection(entry: dict[str, Any]) -> Collection:
@@ -107,6 +118,7 @@ def check(
     """
     problems = [*_pipeline_problems(pipeline), *_collection_problems(pipeline), *_check_problems(pipeline, suites)]
     problems += [*durability_problems(pipeline, keeping), *foreign_problems(pipeline, others)]
+    problems += sink_problems((sink for sink, _ in pipeline.sinks), {collection.name for collection, _ in pipeline.declared})
     order: tuple[Collection, ...] = ()
     try:
         order = _ordered(pipeline)
@@ -127,6 +139,7 @@ def check(
         replicas=replicas,
         recovery_time=seconds_of(pipeline.recovery_time),
         foreign=foreign_of(pipeline, others),
+        sinks=tuple(sink for sink, _ in pipeline.sinks),
     )
 
 

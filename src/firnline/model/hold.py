@@ -1,7 +1,7 @@
 """Holds: reasons why the safe point may not advance, each with the point that it keeps and who lets go of it.
 
-A hold at p keeps the state at p and every single epoch from p on. Readers, branches and backfills are asked for, and are kept in
-the control table; the others follow from facts that stand elsewhere.
+A hold at p keeps the state at p and every single epoch from p on. Readers, sinks, branches and backfills are asked for, and are
+kept in the control table; the others follow from facts that stand elsewhere.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-Kind = Literal["reader", "branch", "backfill", "pipeline", "gap", "check", "replication", "retention", "frontier"]
+Kind = Literal["reader", "sink", "branch", "backfill", "pipeline", "gap", "check", "replication", "retention", "frontier"]
 WORDS: Mapping[Kind, str] = {
     "check": "the failed check of",
     "gap": "the gap in",
     "reader": "the reader",
+    "sink": "the sink",
     "branch": "the branch",
     "backfill": "the backfill",
     "pipeline": "the pipeline",
@@ -50,6 +51,8 @@ class Hold:
     """When its lease ends; None if it has none."""
     release: str = ""
     """How one gets rid of it: a command, or what to do."""
+    delivered: Mapping[str, int] | None = None
+    """Of a sink, the generations of the collections whose state at the point it has delivered; None if it is yet to."""
 
     def is_expired(self, now: datetime) -> bool:
         """Whether its lease has ended.

@@ -139,7 +139,7 @@ def advance_by(compute: Compute, project: Project, graph: Graph, name: str, targ
         try:
             outcome = _advance_one(compute, project, graph, collection, plan.generation, epoch, attempt)
         except FirnlineError as error:
-            _note(project, graph, name, epoch, attempt, error)
+            note(project, graph, name, epoch, attempt, error)
             raise
         world().reach("advance.published")
         if outcome.how == "computed":
@@ -194,7 +194,7 @@ def _readable(project: Project, graph: Graph, name: str, head: Head | None) -> D
     return None if frontier is None else replace(head.description, upper=min(head.description.upper, frontier.upper))
 
 
-def _note(project: Project, graph: Graph, name: str, epoch: Epoch, attempt: str, error: FirnlineError) -> None:
+def note(project: Project, graph: Graph, name: str, epoch: Epoch, attempt: str, error: FirnlineError) -> None:
     """Keep a failure where ``status`` finds it, if anything can be written there."""
     from firnline.tables.failures import Failure
 

@@ -20,6 +20,7 @@ from firnline.runtime.scan import View, check_single
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyiceberg.table import Table
     from pyspark.sql import DataFrame
     from pyspark.sql.connect.session import SparkSession
 
@@ -81,6 +82,20 @@ class Changes(Given):
         view = self._view
         found = view.read(lambda table: changes(table, self._lower, view.upto, view.columns, view.where, net=self._is_net))
         return as_feed(found, self._numbered())
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        """The changes as Arrow batches, without a JVM; of many rows no more than one part of the collection is in memory.
+
+        They come in no particular order, but for those of one part and epoch: DELETE before INSERT.
+        """
+        from firnline.tables.scan import as_feed, changes
+
+        view, lower, numbered = self._view, self._lower, self._numbered()
+
+        def look(table: Table, part: int | None) -> pa.Table:
+            return as_feed(changes(table, lower, view.upto, view.columns, view.where, part, net=self._is_net), numbered)
+
+        return view.batches(lower, look)
 
     def to_spark(self, session: SparkSession | None = None) -> DataFrame:
         """The changes as a DataFrame of a Connect session; by default of one of our own, which ends with the process."""

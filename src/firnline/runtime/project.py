@@ -14,9 +14,9 @@ import os
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -58,6 +58,7 @@ class Declared:
     """The project's folder."""
     loss_handler: Function | None = None
     """What is asked before lost rows are repaired."""
+    sinks: Mapping[str, Function] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +164,8 @@ class Project:
         graph = replace(check(pipeline, fingerprints, self.suites(), keeping, others), doc=inspect.getdoc(module) or "")
         keep(self._graphs, name, state, graph.as_json())
         functions = {collection.name: function for collection, function in pipeline.declared}
-        return Declared(graph, functions, root, next(iter(pipeline.loss_handlers), None))
+        sinks = {sink.name: function for sink, function in pipeline.sinks}
+        return Declared(graph, functions, root, next(iter(pipeline.loss_handlers), None), sinks)
 
     @property
     def _graphs(self) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar, overload
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MOST_LOOKS = 5
+_MOST_ROWS = 1_000_000
+"""So many stored rows are read at once; of more, one part of the collection after the other."""
+_BATCH = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,42 @@ class View:
             table = newer
         raise FirnlineError("LOG_UNREADABLE", f"{self.name}: {lost}") from lost
 
+    @property
+    def generation(self) -> int:
+        """Which generation of the log its snapshot is of."""
+        return _generation(self.table)
+
+    def batches(self, lower: int, look: Callable[[Table, int | None], pa.Table]) -> pa.RecordBatchReader:
+        """What looks at the log find, given a part: one after the other, if the epochs from ``lower`` on hold many rows."""
+        import pyarrow as pa
+
+        from firnline.tables.scan import portions
+
+        def found(part: int | None) -> pa.Table:
+            def look_at(table: Table) -> pa.Table:
+                if _generation(table) != self.generation:
+                    raise FirnlineError("GENERATION_CHANGED", f"{self.name} has other parts than when its reading began")
+                return look(table, part)
+
+            return self.read(look_at)
+
+        first, *others = self.read(lambda table: portions(table, lower, self.upto, self.columns, self.where, _MOST_ROWS))
+        begun = found(first)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            yield from begun.to_batches(_BATCH)
+            for part in others:
+                yield from found(part).cast(begun.schema).to_batches(_BATCH)
+
+        return pa.RecordBatchReader.from_batches(begun.schema, batches())
+
+
+def _generation(table: Table) -> int:
+    from firnline.model.description import GENERATION
+
+    head = table.current_snapshot()
+    return 0 if head is None or head.summary is None else int(str(head.summary[GENERATION]))
+
 
 def check_single(names: Sequence[str], columns: Sequence[str] | None, where: Filter | None) -> None:
     """Refuse columns and a filter for several collections, which have different columns."""
@@ -146,6 +185,15 @@ class Scan(Given):
 
         view = self._view
         return view.read(lambda table: state(table, view.upto, view.columns, view.where))
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        """The rows as Arrow batches, without a JVM; of a large collection no more than one part is in memory."""
+        from firnline.tables.scan import state
+
+        view = self._view
+        return view.batches(
+            view.graph.schedule.start, lambda table, part: state(table, view.upto, view.columns, view.where, part)
+        )
 
     def to_spark(self, session: SparkSession | None = None) -> DataFrame:
         """The rows as a DataFrame of a Connect session; by default of one of our own, which ends with the process."""

@@ -42,14 +42,28 @@ class CollectionStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class SinkStatus:
+    """One sink's line."""
+
+    sink: str
+    upper: str
+    """Delivered up to here."""
+    waiting: int
+    """How many complete epochs it has not delivered."""
+    failed: tuple[str, ...]
+    """The epochs whose last delivery failed, each with its error."""
+
+
+@dataclass(frozen=True, slots=True)
 class PipelineStatus:
-    """A pipeline's status: its frontier, its safe point, its horizon (where the last epoch that is due ends), its collections."""
+    """A pipeline's status: its frontier, safe point and horizon (where the last epoch that is due ends), collections, sinks."""
 
     pipeline: str
     frontier: str | None
     safe_point: str
     horizon: str | None
     collections: tuple[CollectionStatus, ...]
+    sinks: tuple[SinkStatus, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +129,7 @@ def status(project: Project, graph: Graph) -> PipelineStatus:
         safe_point=schedule.label(safe_point(project, graph).at),
         horizon=schedule.label(due),
         collections=tuple(lines),
+        sinks=_sinks(project, graph) if graph.sinks else (),
     )
 
 
@@ -165,8 +180,24 @@ def _codes(project: Project, graph: Graph, heads: Heads) -> dict[str, str]:
     return codes
 
 
+def _sinks(project: Project, graph: Graph) -> tuple[SinkStatus, ...]:
+    schedule, agreement = graph.schedule, project.control(graph.name).agreement()
+    frontier = agreement.frontier.upper if agreement.frontier else schedule.start
+    holds = {sink.name: agreement.held(sink.name) for sink in graph.sinks}
+    uppers = {name: hold.at if hold and hold.delivered is not None else schedule.start for name, hold in holds.items()}
+    failures = _open(project, graph, uppers)
+    return tuple(
+        SinkStatus(name, schedule.label(upper), schedule.count(upper, frontier), failures.get(name, ()))
+        for name, upper in uppers.items()
+    )
+
+
 def _failures(project: Project, graph: Graph, heads: Heads) -> dict[str, tuple[str, ...]]:
-    uppers = {name: head.upper for name, (head, _) in heads.items() if head is not None}
+    return _open(project, graph, {name: head.upper for name, (head, _) in heads.items() if head is not None})
+
+
+def _open(project: Project, graph: Graph, uppers: Mapping[str, int]) -> dict[str, tuple[str, ...]]:
+    """What failed beyond the points that names have reached, by name."""
     grouped: dict[str, tuple[str, ...]] = {}
     for failure in project.failures(graph.name).open(uppers):
         line = f"{graph.schedule.label(failure.lower)}: {failure.message}"

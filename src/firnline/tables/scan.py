@@ -6,6 +6,7 @@ together, and the weights of rows that were different add up to how often they a
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,14 +17,17 @@ import pyarrow.types as kinds
 from pyiceberg.expressions import And, BooleanExpression
 from pyiceberg.table import DataScan, Table
 
-from firnline.model.names import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT, DELETE, DIFF, EPOCH, INSERT
+from firnline.model.names import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT, DELETE, DIFF, EPOCH, INSERT, PART
 from firnline.model.predicate import TRUE, Predicate, terms
+from firnline.tables.log import PARTITION_BY, PARTS
 from firnline.tables.where import holding, placed, split, term, told, users
 
 
-def state(table: Table, upto: int, columns: Sequence[str] | None = None, where: Predicate = TRUE) -> pa.Table:
-    """The rows of the state before the point ``upto``, in no particular order."""
-    rows = _scanned(table, term(EPOCH, "<", upto), columns, where)
+def state(
+    table: Table, upto: int, columns: Sequence[str] | None = None, where: Predicate = TRUE, part: int | None = None
+) -> pa.Table:
+    """The rows of the state before the point ``upto``, in no particular order; of one part only, if one is given."""
+    rows = _scanned(table, _within(term(EPOCH, "<", upto), part), columns, where)
     weighted = _settled(rows).drop_columns([EPOCH])
     has_removals = rows.num_rows > 0 and pc.min(rows[DIFF]).as_py() < 0
     merged = _merged(weighted, []) if has_removals else weighted
@@ -31,10 +35,17 @@ def state(table: Table, upto: int, columns: Sequence[str] | None = None, where: 
 
 
 def changes(
-    table: Table, lower: int, upper: int, columns: Sequence[str] | None = None, where: Predicate = TRUE, *, net: bool = False
+    table: Table,
+    lower: int,
+    upper: int,
+    columns: Sequence[str] | None = None,
+    where: Predicate = TRUE,
+    part: int | None = None,
+    *,
+    net: bool = False,
 ) -> pa.Table:
     """The weighted rows of the epochs in [lower, upper), with ``_diff``; with ``_epoch``, unless all epochs are taken as one."""
-    rows = _settled(_scanned(table, between(lower, upper), columns, where))
+    rows = _settled(_scanned(table, _within(between(lower, upper), part), columns, where))
     return _merged(rows, [] if net else [EPOCH])
 
 
@@ -67,9 +78,24 @@ def files(table: Table, lower: int, upper: int, where: Predicate = TRUE) -> list
     return [task.file.file_path for task in _scan(table, between(lower, upper), None, where).plan_files()]
 
 
+def portions(table: Table, lower: int, upper: int, columns: Sequence[str], where: Predicate, most: int) -> tuple[int | None, ...]:
+    """The parts to read one after the other, where there are more than ``most`` rows in the epochs of [lower, upper).
+
+    Equal rows are in the same part, as long as they have all columns that say in which. Otherwise all are read at once: None.
+    """
+    rows = sum(task.file.record_count for task in _scan(table, between(lower, upper), None, where).plan_files())
+    if rows <= most or not {*json.loads(table.properties[PARTITION_BY])} <= {*columns}:
+        return (None,)
+    return tuple(range(int(table.properties[PARTS])))
+
+
 def between(lower: int, upper: int) -> BooleanExpression:
     """The epochs in [lower, upper)."""
     return And(term(EPOCH, ">=", lower), term(EPOCH, "<", upper))
+
+
+def _within(epochs: BooleanExpression, part: int | None) -> BooleanExpression:
+    return epochs if part is None else And(epochs, term(PART, "=", part))
 
 
 def repeated(weighted: pa.Table) -> pa.Table:

@@ -1,0 +1,56 @@
+"""What a sink delivers next: one epoch at a time, from where its hold says that it stands.
+
+A sink's hold at p, which has no lease, says: the state at p of these collections, in these generations, was delivered, or, if it
+names none, is to be. A new sink begins with all there is, delivered as the newest complete epoch. Which one that is, is recorded
+first, so that a retry delivers the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from firnline.model.epoch import Epoch, Schedule
+from firnline.model.hold import Hold
+from firnline.model.sink import Sink
+from firnline.plan.frontier import Frontier
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What collections changed from their ``lowers`` to the end of an epoch, delivered as that epoch."""
+
+    epoch: Epoch
+    lowers: Mapping[str, int]
+    generations: Mapping[str, int]
+
+
+def begun(pipeline: str, sink: Sink, frontier: Frontier, now: str) -> Hold:
+    """The hold of a sink that has delivered nothing yet."""
+    release = f"firnline safepoint {pipeline} --release {sink.name}"
+    return Hold("sink", sink.name, frontier.upper, f"{pipeline}.{sink.name}", now, release=release)
+
+
+def next_delivery(schedule: Schedule, sink: Sink, there: Hold, frontier: Frontier) -> Delivery | None:
+    """What a sink is to deliver next; None if it has delivered all that is complete.
+
+    A collection that it has not delivered before, because its function did not take it, is delivered from the start.
+    """
+    if any(name not in frontier.generations for name in sink.inputs):
+        return None
+    if there.delivered is None:
+        epoch = schedule.epoch_at(there.at - 1)
+    elif there.at < frontier.upper:
+        epoch = schedule.epoch_at(there.at)
+    else:
+        return None
+    known = there.delivered or {}
+    lowers = {name: there.at if name in known else schedule.start for name in sink.inputs}
+    return Delivery(epoch, lowers, {name: frontier.generations[name] for name in sink.inputs})
+
+
+def delivered(there: Hold, done: Delivery) -> Hold:
+    """The hold of a sink that has delivered something; it never moves back."""
+    if there.delivered is not None and there.at >= done.epoch.upper:
+        return there
+    return replace(there, at=max(there.at, done.epoch.upper), delivered=done.generations)

@@ -1,0 +1,1 @@
+"""Places outside that changes are delivered to, exactly once."""
