@@ -77,7 +77,9 @@ def publish(
         0.5,
         determinants or {},
     )
-    log.publish(0, sidecar, None)
+    head = log.head()
+    assert head is not None
+    log.publish(head.description.generation, sidecar, None)
     return next(log.entries())
 
 

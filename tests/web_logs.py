@@ -54,14 +54,17 @@ def publish(
     epoch: int,
     digests: dict[tuple[int, int], Digest] | None = None,
     made_by: Fingerprint = MADE_BY,
+    attempt: str | None = None,
 ) -> None:
     log = project.log("web", collection)
     log.create(COLUMNS, ("k",), 0, {})
-    attempt = f"{collection}{epoch}"
+    attempt = attempt or f"{collection}{epoch}"
+    head = log.head()
+    assert head is not None
     snapshot = staged(project.catalog.iceberg("web", collection), attempt, epoch)
     counted = {(epoch, part): Digest(part + 1, part + 1, epoch, part) for part in (0, 1)} if digests is None else digests
     sidecar = Sidecar(collection, epoch, epoch + 1, attempt, made_by, {}, counted, 0.5)
-    assert log.publish(0, sidecar, snapshot) is Verdict.FREE
+    assert log.publish(head.description.generation, sidecar, snapshot) is Verdict.FREE
 
 
 def of_today(project: Project, code: str = MADE_BY.code) -> Graph:

@@ -15,11 +15,13 @@ from firnline.errors import FirnlineError
 from firnline.model.description import Verdict
 from firnline.model.digest import Digest
 from firnline.model.fingerprint import Fingerprint
-from firnline.tables.layers import KIND, MERGE, newest_exchange
+from firnline.tables.layers import KIND, MERGE, REPAIR, newest_exchange
 from firnline.tables.log import ATTEMPT, LOWER, Log, head_of
 from firnline.tables.metadata import Metadata
 from firnline.tables.port import Exchange, Tables
-from firnline.tables.sidecar import Sidecar
+from firnline.tables.rewinding import rewind
+from firnline.tables.rewinding import undo as undo_rewind
+from firnline.tables.sidecar import Repair, Sidecar
 from firnline.tables.trash import Trash, file_key
 from firnline.world import World
 from tests.simulation.memory import MemoryTables
@@ -63,7 +65,9 @@ class House:
     tables: Tables
     log: Log = field(init=False)
     expected: Rows = field(default_factory=Counter)
-    """All that was ever published."""
+    """All that was published and not taken back."""
+    taken: list[tuple[str, int, int, Rows]] = field(default_factory=list)
+    """Rewinds that are not undone: their name and point, where the log ended, and what they took back."""
     number: int = 0
 
     def __post_init__(self) -> None:
@@ -82,22 +86,62 @@ class House:
 
     def publish(self) -> None:
         """One more epoch: two rows come, one of an earlier epoch goes."""
-        epoch = head_of(self.table).description.upper
-        name, rows = self.name(), self.of(epoch)
+        head = head_of(self.table).description
+        epoch, name, rows = head.upper, self.name(), self.of(head.upper)
         self.stage(name, epoch, rows)
-        verdict = self.log.publish(0, self.sidecar(name, epoch, epoch + 1, rows), self.log.staged(name))
+        verdict = self.log.publish(head.generation, self.sidecar(name, epoch, epoch + 1, rows), self.log.staged(name))
         assert verdict is Verdict.FREE
         self.note(epoch, rows)
 
     def of(self, epoch: int) -> Rows:
         """The rows of an epoch."""
-        rows: Rows = {(f"{epoch} stays", epoch): 1, (f"{epoch} goes", epoch): 1}
+        rows: Rows = {(f"{epoch} stays, {len(self.taken)}", epoch): 1, (f"{epoch} goes", epoch): 1}
         return {**rows, (f"{epoch - 1} goes", epoch): -1} if epoch else rows
 
     def note(self, epoch: int, rows: Rows) -> None:
         """What is published is expected, however its publisher learned of it."""
         if not any(at == epoch for _, at in self.expected):
             self.expected.update(rows)
+
+    def repair(self, which: int) -> None:
+        """Other files for the rows of a layer, counted from the newest."""
+        table, chosen = self.table, list(self.log.entries())[which : which + 1]
+        for entry in chosen:
+            lower, upper = entry.lower, entry.description.upper
+            rows = {cell: diff for cell, diff in self.stored().items() if lower <= cell[1] < upper and diff}
+            out = tuple(file.path for file in self.tables.held(table) if lower <= file.first < upper)
+            if not rows or not out:
+                return
+            name, since = self.name(), newest_exchange(table)
+            self.stage(name, lower, rows, REPAIR)
+            note = Repair("visits", name, (), out, (), 0, 0, 0.1)
+            change = Exchange(frozenset(out), (self.log.staged(name),))
+            self.log.exchange(entry.description.generation, None if since is None else since.id, note, change)
+
+    def rewind(self, to: int, name: str) -> None:
+        """Take the log back."""
+        before = head_of(self.table).description
+        try:
+            rewind(self.tables, self.log, name, before.generation + 1, to)
+        finally:
+            if head_of(self.table).description.generation > before.generation:
+                gone = {cell: diff for cell, diff in self.expected.items() if cell[1] >= to}
+                self.expected = Counter({cell: diff for cell, diff in self.expected.items() if cell[1] < to})
+                self.taken.append((name, to, before.upper, gone))
+
+    def take_back(self, name: str) -> None:
+        """Undo the newest rewind."""
+        before = head_of(self.table).description
+        rewound, to, upper, gone = self.taken[-1]
+        try:
+            undo_rewind(self.tables, self.log, rewound, name, before.generation + 1)
+        finally:
+            now = head_of(self.table).description
+            if now.generation > before.generation:
+                assert now.upper == (upper if upper > to else min(before.upper, to))
+                kept = {cell: diff for cell, diff in self.expected.items() if cell[1] < to}
+                self.expected = Counter({**kept, **gone})
+                self.taken.pop()
 
     def stage(self, name: str, lower: int, rows: Rows, kind: str = "") -> None:
         """Rows beside the main line, as Spark writes them."""
@@ -130,7 +174,8 @@ class House:
         name, since = self.name(), newest_exchange(table)
         self.stage(name, lower, kept, MERGE)
         note = self.sidecar(name, lower, upper, kept, merged=tuple(each.attempt for each in chosen), out=out)
-        return self.log.exchange(0, None if since is None else since.id, note, Exchange(frozenset(out), (self.log.staged(name),)))
+        generation, change = head_of(table).description.generation, Exchange(frozenset(out), (self.log.staged(name),))
+        return self.log.exchange(generation, None if since is None else since.id, note, change)
 
     def stored(self) -> Counter[tuple[str, int]]:
         """What the head holds, with every file opened."""

@@ -43,6 +43,7 @@ _OTHERS = (
     "prune.",
     "erase.",
     "rescale.",
+    "rewind.",
     "table.",
     "sink.",
 )

@@ -1,5 +1,5 @@
-"""Whatever order epochs, merges, undoing, expiry, trash, readers and deaths come in: every point from since on reads as it was
-published, and whatever any snapshot names is there."""
+"""Whatever order epochs, merges, repairs, rewinds, undoing, expiry, trash, readers and deaths come in: every point from since on
+reads as it was published, and whatever any snapshot names is there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from firnline.world import replaced
 from tests.contract.housekeeping import House, Mortal, tolerant
 from tests.simulation.memory import MemoryTables
 
-_OURS = ("publish.", "merge.", "expire.", "trash.", "undo.", "repair.")
+_OURS = ("publish.", "merge.", "expire.", "trash.", "undo.", "repair.", "rewind.")
 DEATHS = sorted(point for point in POINTS if point.startswith(_OURS))
 HOURS = st.sampled_from([0, 0, 0, 1, 30])
 _MOST = 12
@@ -62,6 +62,20 @@ class Housekeeping(RuleBasedStateMachine):
     @rule()
     def undo(self) -> None:
         tolerant(undo, self.house.tables, self.house.log)
+
+    @rule(which=st.integers(0, 5))
+    def repair(self, which: int) -> None:
+        tolerant(self.house.repair, which)
+
+    @rule(back=st.integers(0, 6))
+    def rewind(self, back: int) -> None:
+        """To a point before the end or beyond it, or one that is refused."""
+        tolerant(self.house.rewind, head_of(self.house.table).description.upper + 1 - back, self.house.name())
+
+    @rule()
+    @precondition(lambda self: self.house.taken)
+    def take_back(self) -> None:
+        tolerant(self.house.take_back, self.house.name())
 
     @rule(hours=HOURS)
     def expire(self, hours: int) -> None:

@@ -21,7 +21,7 @@ from tests.simulation.memory import MemoryTables
 from tests.simulation.story import Story
 
 SAMPLE = range(200)
-FEW = range(40)
+FEW = range(1000, 1040)
 
 
 def test_every_epoch_is_there_once_and_right_whatever_happens() -> None:

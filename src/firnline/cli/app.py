@@ -50,6 +50,7 @@ from firnline.cli import (  # noqa: E402, F401
     repair,
     replicate,
     rescale,
+    rewind,
     run,
     safepoint,
     show,

@@ -8,17 +8,24 @@ from dataclasses import dataclass, field, replace
 from firnline.model.gap import Gaps
 from firnline.model.hold import Hold
 from firnline.plan.frontier import Frontier
+from firnline.plan.rewinding import Rewind
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The frontier, the gap ledger, the holds that were asked for, and the point up to which epochs are let go of."""
+    """The frontier, the gap ledger, the holds that were asked for, the point up to which epochs are let go of, and rewinds."""
 
     frontier: Frontier | None = None
     gaps: Gaps = field(default_factory=Gaps)
     holds: tuple[Hold, ...] = ()
     since: int | None = None
     """No log is consolidated beyond it, and no hold is placed below it; it never moves back."""
+    rewinds: tuple[Rewind, ...] = ()
+    """Those that are not replayed yet; one of them at most is not done."""
+
+    def open_rewind(self) -> Rewind | None:
+        """The rewind, or the undo, that is decided and may not be done."""
+        return next((each for each in self.rewinds if not each.is_done), None)
 
     def kept_since(self, floor: int) -> int:
         """From where on single epochs are kept; ``floor`` is up to where logs are consolidated for sure."""

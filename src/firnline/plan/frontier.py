@@ -29,7 +29,12 @@ def cut(heads: Mapping[str, Description | None]) -> Frontier | None:
 
 
 def is_progress(old: Frontier | None, new: Frontier) -> bool:
-    """Whether a cut says more than the one before; a cut never moves back within its generations."""
+    """Whether a cut says more than the one before; it never moves back within its generations, nor to older ones.
+
+    A rewind names the generations of logs before these begin: whoever looked at a log before that says nothing of worth.
+    """
     if old is None:
         return True
+    if any(new.generations.get(name, generation) < generation for name, generation in old.generations.items()):
+        return False
     return new.generations != old.generations or new.upper > old.upper

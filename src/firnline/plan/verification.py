@@ -149,7 +149,7 @@ class Holding:
         return published[exchanges[-1] :] if exchanges else published
 
     def layers(self) -> list[Revision]:
-        """The publishes and merges that no newer merge stands for, the oldest range first."""
+        """The publishes and merges that are true and that no newer merge stands for, the oldest range first."""
         found = [revision for revision in self.published() if not revision.is_repair and not revision.is_subsumed]
         return sorted(found, key=_begins)
 
@@ -287,11 +287,9 @@ def covers(data: DataFile, cell: Cell) -> bool:
     return in_bounds and data.part in (None, part)
 
 
-def _begins(revision: Revision) -> tuple[int, int]:
-    """Where a layer's range begins, in which generation; what does not tell stays where it was published."""
-    if revision.description is None or revision.summary is None:
-        return 0, 0
-    return revision.description.generation, revision.summary.lower
+def _begins(revision: Revision) -> int:
+    """Where a layer's range begins; what does not tell comes first."""
+    return 0 if revision.description is None or revision.summary is None else revision.summary.lower
 
 
 def _fault(file: File) -> tuple[Kind, str] | None:
@@ -393,7 +391,7 @@ def uncovered(log: Holding, revision: Revision) -> list[Cell]:
 
 
 def _of_chain(log: Holding) -> Iterator[Problem]:
-    """Holes and doubles between the snapshots of a generation."""
+    """Holes and doubles between layers."""
     if log.is_control:
         return
     told = [(each.description, each.summary) for each in log.layers()]
@@ -401,8 +399,8 @@ def _of_chain(log: Holding) -> Iterator[Problem]:
     if known and log.start is not None and known[0][1].lower != log.start:
         what = f"the first snapshot begins at {known[0][1].lower}, the log at {log.start}"
         yield Problem(log.pipeline, log.collection, "inconsistent", what, epochs=(known[0][1].lower,))
-    for (before, ended), (after, said) in pairwise(known):
-        if after.generation == before.generation and said.lower != ended.upper:
+    for (_, ended), (_, said) in pairwise(known):
+        if said.lower != ended.upper:
             how = "a hole" if said.lower > ended.upper else "an overlap"
             what = f"there is {how}: one snapshot ends at {ended.upper}, the next begins at {said.lower}"
             yield Problem(log.pipeline, log.collection, "inconsistent", what, epochs=(said.lower,))

@@ -25,6 +25,7 @@ from firnline.plan.frontier import Frontier, cut
 from firnline.runtime.flusher import hand_over
 from firnline.runtime.plain_tables import bring_up
 from firnline.runtime.project import Declared, Project
+from firnline.runtime.rewind import settle
 from firnline.world import world
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def is_kept(project: Project, graph: Graph, collection: str, epoch: Epoch) -> bo
     """
     check_target(graph.schedule, epoch)
     graph.collection(collection)
+    settle(project, graph)
     head = project.log(graph.name, collection).head()
     if head is None or head.description.upper < epoch.upper:
         return False
@@ -127,6 +129,7 @@ def advance_by(compute: Compute, project: Project, graph: Graph, name: str, targ
     """``advance``, whatever engine computes."""
     collection = graph.collection(name)
     check_target(graph.schedule, target)
+    settle(project, graph)
     head = project.log(graph.name, name).head()
     merged = _merged(project, graph, collection) if head is None or head.snapshot is None else None
     plan = plan_advance(collection, graph.schedule, head.description if head else None, target, merged)
@@ -155,6 +158,7 @@ def _merged(project: Project, graph: Graph, collection: Collection) -> int | Non
 
 def complete(project: Project, graph: Graph, epoch: Epoch) -> Frontier:
     """Let readers see the epoch, in all collections at once, then in plain tables; refuse while a collection lacks it."""
+    settle(project, graph)
     heads = {collection.name: project.log(graph.name, collection.name).head() for collection in graph.collections}
     found = cut({name: head.description if head else None for name, head in heads.items()})
     if found is None or found.upper < epoch.upper:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 T = TypeVar("T")
+_MOST_LOOKS = 5
 
 
 def visible_upto(project: Project, graph: Graph, as_of: str | None = None) -> int:
@@ -32,11 +33,11 @@ def visible_upto(project: Project, graph: Graph, as_of: str | None = None) -> in
 
 
 def looked_again(look: Callable[[], T], as_of: str | None) -> T:
-    """What a reader of the newest epoch sees; if that was merged with a newer one while it looked, what it sees then."""
+    """What a reader of the newest epoch sees; if that was merged or rewound while it looked, what it sees then."""
     try:
         return look()
     except FirnlineError as error:
-        if as_of is not None or error.code != "EPOCH_COMPACTED":
+        if as_of is not None or error.code not in ("EPOCH_COMPACTED", "EPOCH_NOT_COMPLETE"):
             raise
     return look()
 
@@ -54,12 +55,20 @@ def consistent(project: Project, names: Sequence[str], as_of: str | None, view: 
         raise FirnlineError("NO_SUCH_COLLECTION", "no collection is named")
     graphs = {pipeline: project.graph(pipeline) for pipeline in {name.partition(".")[0] for name in names}}
 
+    def generations() -> list[object]:
+        frontiers = [project.control(pipeline).frontier() for pipeline in graphs]
+        return [frontier and frontier.generations for frontier in frontiers]
+
     def look() -> list[T]:
-        cut = {pipeline: visible_upto(project, graph, as_of) for pipeline, graph in graphs.items()}
-        found = []
-        for name in names:
-            pipeline, _, collection = name.partition(".")
-            found.append(view(graphs[pipeline], collection, cut[pipeline]))
+        for _ in range(_MOST_LOOKS):
+            before = generations()
+            cut = {pipeline: visible_upto(project, graph, as_of) for pipeline, graph in graphs.items()}
+            found = []
+            for name in names:
+                pipeline, _, collection = name.partition(".")
+                found.append(view(graphs[pipeline], collection, cut[pipeline]))
+            if generations() == before:
+                break  # nothing was rewound meanwhile
         return found
 
     return looked_again(look, as_of)
@@ -75,9 +84,11 @@ def table_at(project: Project, graph: Graph, collection: str, upto: int) -> Tabl
     if log.load() is None:
         return None
     table = project.catalog.iceberg(graph.name, collection)
-    merged = since(project, graph, collection)  # after the table, which is merged no further
-    if upto < merged:
-        raise compacted(graph, collection, merged)
+    head = project.log(graph.name, collection).head()  # after the table, which is merged no further
+    if head is not None and upto < head.description.since:
+        raise compacted(graph, collection, head.description.since)
+    if head is not None and collection == source and head.description.upper < upto:
+        raise FirnlineError("EPOCH_NOT_COMPLETE", f"{graph.name}.{collection} was rewound meanwhile; ask again")
     return table
 
 

@@ -238,6 +238,7 @@ class Derived:
     def _advance(self, step: Arrangement) -> None:
         began = time.monotonic()
         destination = self._destination(step)
+        self._check_inputs()  # after the head: where that is rewound, they were before it
         generation = destination.head.description.generation
         staged = self._arranged(step, destination, generation)
         if isinstance(staged, Verdict):
@@ -248,6 +249,14 @@ class Derived:
         verdict = destination.publish(staged, self.run.epoch, generation, self.fingerprint, inputs, seconds)
         if verdict not in (Verdict.FREE, Verdict.TAKEN):
             raise FirnlineError("GENERATION_CHANGED", f"{step.name!r} moved while its epoch was computed")
+
+    def _check_inputs(self) -> None:
+        """Refuse to go on with inputs that were rewound since the run began."""
+        graph = self.run.declared.graph
+        for name, of in self.inputs.items():
+            head = self.run.project.log(graph.name, name).head()
+            if head is not None and head.description.generation != of.generation:
+                raise FirnlineError("GENERATION_CHANGED", f"{name!r} moved while it was read")
 
     def _inputs_of(self, step: Arrangement, destination: Destination) -> Mapping[str, Input]:
         return self._with_parts(step.node, {column.name: column.id for column in step.columns}, destination)

@@ -212,12 +212,12 @@ def _lacking(project: Project, graph: Graph, uppers: Mapping[str, int], shown: t
 
 def _repaired(project: Project, table: Metadata) -> frozenset[int]:
     """The epochs whose rows were made again, or came back, as far as its snapshots still tell."""
-    from firnline.tables.layers import KIND, REPAIR, of_generation
+    from firnline.tables.layers import KIND, REPAIR, line
     from firnline.tables.log import GAP
     from firnline.tables.metadata import SIDECAR
     from firnline.tables.sidecar import Repair
 
-    repairs = [each.summary for each in of_generation(table) if each.summary.get(KIND) == REPAIR and GAP not in each.summary]
+    repairs = [each.summary for each in line(table) if each.summary.get(KIND) == REPAIR and GAP not in each.summary]
     notes = [Repair.of_json(project.catalog.read(each[SIDECAR])) for each in repairs]
     return frozenset(epoch for note in notes for epoch, _ in note.cells)
 

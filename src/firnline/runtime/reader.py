@@ -134,7 +134,7 @@ def reader(
     check_name("reader", name)
     found = project or Project.load()
     graph = found.graph(pipeline or _only_pipeline(found))
-    made = Reader(name, owner or _user(), _lease(lease), found, graph)
+    made = Reader(name, owner or user(), _lease(lease), found, graph)
     start = graph.schedule.start
     seen = None if position is None else visible_upto(found, graph, position)
 
@@ -174,7 +174,8 @@ def _only_pipeline(project: Project) -> str:
     return names[0]
 
 
-def _user() -> str:
+def user() -> str:
+    """Who runs this process."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user may have no name

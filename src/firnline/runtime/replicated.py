@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from firnline.model.description import Description
 from firnline.model.foreign import is_foreign
 from firnline.model.graph import Graph
 from firnline.plan.repairing import owner
@@ -132,15 +131,14 @@ class _Repair:
 
 
 def _repairs(project: Project, table: Metadata) -> Iterator[_Repair]:
-    from firnline.tables.layers import is_repair
+    from firnline.tables.layers import is_repair, line
     from firnline.tables.log import ATTEMPT, START, head_of
     from firnline.tables.metadata import SIDECAR
     from firnline.tables.sidecar import Repair
 
     description, start = head_of(table).description, int(table.properties[START])
-    for newness, snapshot in enumerate(table.main_line()):
-        if not is_repair(snapshot) or Description.of_properties(snapshot.summary).generation != description.generation:
-            continue
+    position = {snapshot.id: number for number, snapshot in enumerate(table.main_line())}
+    for snapshot in filter(is_repair, line(table)):
         lower, upper = start, description.upper
         try:
             note = Repair.of_json(project.catalog.read(snapshot.summary[SIDECAR]))
@@ -149,4 +147,4 @@ def _repairs(project: Project, table: Metadata) -> Iterator[_Repair]:
                 upper = max((each.last + 1 for each in note.files), default=upper)
         except (OSError, ValueError, KeyError, TypeError):
             pass  # without its note it may be about anything, as a rescale is about everything
-        yield _Repair(snapshot.summary[ATTEMPT], description.generation, lower, upper, newness)
+        yield _Repair(snapshot.summary[ATTEMPT], description.generation, lower, upper, position[snapshot.id])

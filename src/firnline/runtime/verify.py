@@ -6,6 +6,7 @@ added up anew from all rows on Spark.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from firnline.tables.control import Control
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
+_logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Begun = Callable[[str, int, int], None]
 """Told the name of each collection before it is looked at, how many are done, and how many there are."""
@@ -95,6 +97,8 @@ def examine(
     begun: Begun = lambda *_: None,
 ) -> Examined:
     """Look at some (pipeline, collection); as for ``verify``."""
+    for pipeline in dict.fromkeys(name for name, _ in targets):
+        _settle(project, pipeline)
     frontiers = {pipeline: _frontier(project, pipeline) for pipeline in dict.fromkeys(name for name, _ in targets)}
     logs: list[Holding] = []
     problems: list[Problem] = []
@@ -141,6 +145,18 @@ def targets_of(project: Project, asked: str | None) -> list[tuple[str, str]]:
     if collection and not found:
         raise FirnlineError("NO_SUCH_COLLECTION", f"{asked} has no log yet")
     return found
+
+
+def _settle(project: Project, pipeline: str) -> None:
+    """Finish a rewind that somebody decided; where that cannot be, the logs tell what is wrong."""
+    from firnline.runtime.rewind import settle
+
+    if _control(project, pipeline, lambda control: control.agreement().open_rewind()) is None:
+        return
+    try:
+        settle(project, project.graph(pipeline))
+    except FirnlineError as error:
+        _logger.warning("%s: a rewind is not finished: %s", pipeline, error)
 
 
 def _frontier(project: Project, pipeline: str) -> Frontier | None:

@@ -1,8 +1,8 @@
 """The control table ``_frontier`` of a pipeline: small, one commit per decision that readers must see at once.
 
-The head's summary holds the whole agreement: the frontier, the gap ledger, the holds, and the point up to which epochs are let go
-of. A commit replaces one of them only if nobody changed any meanwhile, and carries the others over. So of a hold and of letting
-go one comes first: who lets go sees the hold, or who holds is refused what is let go of.
+The head's summary holds the whole agreement: the frontier, the gap ledger, the holds, the point up to which epochs are let go of,
+and the rewinds. A commit replaces some of them only if nobody changed any meanwhile, and carries the others over. So of a hold
+and of letting go one comes first: who lets go sees the hold, or who holds is refused what is let go of.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from firnline.model.gap import Gaps
 from firnline.model.hold import Hold
 from firnline.plan.agreement import Agreement
 from firnline.plan.frontier import Frontier, is_progress
+from firnline.plan.rewinding import Rewind, replayed
 from firnline.plan.safepoint import Label, check_placed
 from firnline.tables.commit import until_known
 from firnline.tables.expiry import METADATA, outdated, unset
@@ -31,6 +32,8 @@ TABLE = "_frontier"
 FRONTIER = "firnline.frontier"
 GAPS = "firnline.gaps"
 HOLDS = "firnline.holds"
+REWINDS = "firnline.rewinds"
+_TOLD = (FRONTIER, GAPS, HOLDS, SINCE, REWINDS)
 
 
 class Control:
@@ -64,7 +67,7 @@ class Control:
             if present.frontier is not None and not is_progress(present.frontier, frontier):
                 return present
             world().reach("frontier.judged")
-            return replace(present, frontier=frontier, gaps=present.gaps.without_closed(frontier.upper))
+            return replayed(replace(present, frontier=frontier, gaps=present.gaps.without_closed(frontier.upper)))
 
         found = self._agreed("the frontier", change, lambda: world().reach("frontier.committed")).frontier
         assert found is not None, "nothing takes a frontier away"
@@ -138,6 +141,22 @@ class Control:
         assert found is not None, "it was just recorded"
         return found
 
+    def rewind(self, name: str, decide: Callable[[Agreement], Agreement]) -> None:
+        """Decide a rewind or an undo, once; ``decide`` may be asked several times."""
+
+        def change(present: Agreement) -> Agreement:
+            if any(each.name == name for each in present.rewinds):
+                return present
+            decided = decide(present)
+            world().reach("rewind.deciding")
+            return decided
+
+        self._agreed("the rewinds", change, lambda: world().reach("rewind.decided"))
+
+    def settle(self, settled: Callable[[Agreement], Agreement]) -> None:
+        """Say that all logs of a rewind are there."""
+        self._agreed("the rewinds", settled, lambda: world().reach("rewind.settled"))
+
     def exchange(self, change: Exchange) -> None:
         """Put the same state onto the head with a manifest list that can be read."""
 
@@ -199,17 +218,20 @@ def _summary(agreement: Agreement) -> dict[str, str]:
         summary[HOLDS] = json.dumps([hold.as_json() for hold in agreement.holds])
     if agreement.since is not None:
         summary[SINCE] = str(agreement.since)
+    if agreement.rewinds:
+        summary[REWINDS] = json.dumps([rewind.as_json() for rewind in agreement.rewinds])
     return summary
 
 
 def _read(table: Metadata) -> Agreement:
     if table.head is None:
         return Agreement()
-    told = {key: json.loads(table.head.summary[key]) for key in (FRONTIER, GAPS, HOLDS, SINCE) if key in table.head.summary}
+    told = {key: json.loads(table.head.summary[key]) for key in _TOLD if key in table.head.summary}
     frontier: dict[str, Any] | None = told.get(FRONTIER)
     return Agreement(
         None if frontier is None else Frontier(frontier["upper"], frontier["generations"]),
         Gaps.of_json(told[GAPS]) if GAPS in told else Gaps(),
         tuple(Hold(**entry) for entry in told.get(HOLDS, ())),
         told.get(SINCE),
+        tuple(Rewind.of_json(entry) for entry in told.get(REWINDS, ())),
     )

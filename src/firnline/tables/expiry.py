@@ -1,9 +1,9 @@
 """Which snapshots of a table nothing needs any more.
 
-Of a log these are the snapshots that merges stand for, once the merges cannot be undone any more, and staging that nobody can
-publish, alive or dead, since the log holds its epoch already. Never the head, a layer, or the newest exchange, through which
-layers are read; nor what somebody still stages upon. Of a control table all but the last few are of no use: each holds the whole
-state.
+Of a log these are the snapshots that merges stand for and those that a rewind or its undo took out, once these cannot be undone
+any more, and staging that nobody can publish, alive or dead, since the log holds its epoch already. Never the head, a layer, or
+the newest exchange, through which layers are read; nor what somebody still stages upon; nor a rewind while anything is there that
+it took out. Of a control table all but the last few are of no use: each holds the whole state.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from firnline.tables.layers import (
     is_merge,
     is_repair,
     layers,
+    line,
     newest_exchange,
-    of_generation,
     range_of,
+    taken_out,
 )
 from firnline.tables.metadata import SIDECAR, Metadata, Snapshot
 
@@ -38,16 +39,18 @@ METADATA: Mapping[str, str] = MappingProxyType(
 def expirable(table: Metadata, now: datetime, grace: timedelta) -> list[int]:
     """The snapshots of a log that may be dropped now."""
     before = (now - grace).timestamp() * 1000
-    found = [each for each, since in superseded(table).items() if since <= before]
+    out = taken_out(table)
+    past = {**superseded(table), **{each: by[-1].timestamp_ms for each, by in out.items()}}
+    found = [each for each, since in past.items() if since <= before]
     found += [each for each in abandoned(table) if table.snapshots[each].timestamp_ms <= before]
-    kept = _needed(table)
+    kept = _needed(table) | {rewind.id for by in out.values() for rewind in by}
     stood_on = {each.parent for each in table.snapshots.values() if _is_staged(each) and each.id not in found}
     return [each for each in found if each not in kept and each not in stood_on]
 
 
 def superseded(table: Metadata) -> dict[int, int]:
-    """The snapshots of the present generation that merges stand for, and since when, in milliseconds."""
-    every = list(of_generation(table))
+    """The snapshots of the line that merges stand for, and since when, in milliseconds."""
+    every = list(line(table))
     start = min((range_of(table, each).lower for each in every if not is_repair(each)), default=0)
     found = {}
     for snapshot in every:

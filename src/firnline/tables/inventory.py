@@ -22,7 +22,7 @@ from firnline.plan.verification import Account, DataFile, File, Holding, Manifes
 from firnline.tables.avro import check_whole
 from firnline.tables.catalog import Catalog
 from firnline.tables.control import TABLE as CONTROL
-from firnline.tables.layers import description_of, is_merge, is_repair, newest_exchange, newest_rescale, subsumed
+from firnline.tables.layers import description_of, is_merge, is_repair, newest_exchange, newest_rescale, subsumed, taken_out
 from firnline.tables.log import START, entry_of
 from firnline.tables.metadata import SIDECAR, Metadata, Snapshot
 from firnline.tables.sidecar import Repair, Sidecar
@@ -262,7 +262,7 @@ class _Inventory:
     @cached_property
     def _subsumed(self) -> set[int]:
         try:
-            return subsumed(self.table)
+            return subsumed(self.table) | taken_out(self.table).keys()
         except (FirnlineError, KeyError, ValueError):
             return set()  # a snapshot that is not ours is told of where it stands
 

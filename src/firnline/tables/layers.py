@@ -1,7 +1,9 @@
 """Layers of a log: which of its snapshots hold the rows of which epochs.
 
 A publish holds the rows of its range [lower, upper). A merge holds those of neighbouring layers, as one: it stands for every
-older snapshot whose range lies in its own. What no newer merge stands for are the layers, and their ranges follow one another.
+older snapshot whose range lies in its own. A rewind to E takes out what older snapshots brought beyond E; its undo takes out what
+came beyond E since, and lets that rewind not have been. What is left is the line; what no newer merge of it stands for are the
+layers, and their ranges follow one another.
 """
 
 from __future__ import annotations
@@ -23,6 +25,12 @@ RESCALE = "rescale"
 """The kind of a snapshot that holds the same rows as the one before, cut into another number of parts."""
 MERGE = "merge"
 """The kind of a snapshot that holds the same states as the one before, from its layer's end on, in other files."""
+REWIND = "rewind"
+"""The kind of a snapshot that holds the states up to a point only, in a new generation."""
+REWOUND_TO = "firnline.rewound-to"
+"""Of a rewind, and of its undo: the point."""
+UNDOES = "firnline.undoes"
+"""Of an undo: the sequence number of the rewind; what came from there on beyond the point is not the log's any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +45,20 @@ class Range:
 
 
 def layers(table: Metadata) -> list[Snapshot]:
-    """The snapshots of the present generation that no newer merge stands for, the newest range first."""
+    """The snapshots of the line that no newer merge stands for, the newest range first."""
     found = [snapshot for snapshot, is_subsumed in _judged(table) if not is_subsumed and not is_repair(snapshot)]
     return sorted(found, key=lambda snapshot: range_of(table, snapshot).lower, reverse=True)
 
 
 def subsumed(table: Metadata) -> set[int]:
-    """The snapshots of the present generation that newer merges stand for; a repair, once they stand for all that it saw."""
+    """The snapshots of the line that newer merges stand for; a repair, once they stand for all that it saw."""
     return {snapshot.id for snapshot, is_subsumed in _judged(table) if is_subsumed}
 
 
 def _judged(table: Metadata) -> Iterator[tuple[Snapshot, bool]]:
-    """The snapshots of the present generation, newest first, each with whether newer merges stand for it."""
+    """The snapshots of the line, newest first, each with whether newer merges stand for it."""
     merges: list[Range] = []
-    every = list(of_generation(table))
+    every = list(line(table))
     start = min((range_of(table, snapshot).lower for snapshot in every if not is_repair(snapshot)), default=0)
     for snapshot in every:
         seen = Range(start, description_of(table, snapshot).upper) if is_repair(snapshot) else range_of(table, snapshot)
@@ -60,15 +68,33 @@ def _judged(table: Metadata) -> Iterator[tuple[Snapshot, bool]]:
             merges.append(seen)
 
 
-def of_generation(table: Metadata) -> Iterator[Snapshot]:
-    """The published snapshots of the head's generation, newest first."""
-    present = None
+def line(table: Metadata) -> Iterator[Snapshot]:
+    """The snapshots of the main line that are true, newest first: all but what rewinds and undos took out."""
+    return (snapshot for snapshot, by in _walked(table) if not by)
+
+
+def taken_out(table: Metadata) -> dict[int, tuple[Snapshot, ...]]:
+    """The snapshots that rewinds and undos took out, each with all that keep it out, the newest first."""
+    return {snapshot.id: by for snapshot, by in _walked(table) if by}
+
+
+def _walked(table: Metadata) -> Iterator[tuple[Snapshot, tuple[Snapshot, ...]]]:
+    """The main line, newest first, each with what took it out."""
+    rewinds: list[Snapshot] = []
     for snapshot in table.main_line():
-        found = description_of(table, snapshot).generation
-        if present is not None and found != present:
-            return
-        present = found
-        yield snapshot
+        by = tuple(each for each in rewinds if _takes_out(table, each, snapshot))
+        yield snapshot, by
+        if is_rewind(snapshot) and not by:
+            rewinds.append(snapshot)
+
+
+def _takes_out(table: Metadata, rewind: Snapshot, older: Snapshot) -> bool:
+    """Whether a rewind, or an undo, lets an older snapshot not be true any more."""
+    if UNDOES in rewind.summary and older.sequence < int(rewind.summary[UNDOES]):
+        return False
+    if is_repair(older):
+        return is_rewind(older) and UNDOES in rewind.summary and UNDOES not in older.summary
+    return range_of(table, older).upper > int(rewind.summary[REWOUND_TO])
 
 
 def range_of(table: Metadata, snapshot: Snapshot) -> Range:
@@ -87,8 +113,13 @@ def description_of(table: Metadata, snapshot: Snapshot) -> Description:
 
 
 def is_repair(snapshot: Snapshot) -> bool:
-    """Whether a snapshot only exchanged files: a repair, or a rescale."""
-    return snapshot.summary.get(KIND) in (REPAIR, RESCALE)
+    """Whether a snapshot brought no layer: a repair, a rescale, a rewind or its undo."""
+    return snapshot.summary.get(KIND) in (REPAIR, RESCALE, REWIND)
+
+
+def is_rewind(snapshot: Snapshot) -> bool:
+    """Whether a snapshot took epochs out, or is the undo of one that did."""
+    return snapshot.summary.get(KIND) == REWIND
 
 
 def is_merge(snapshot: Snapshot) -> bool:
@@ -102,10 +133,10 @@ def is_for_exchange(staged: Snapshot) -> bool:
 
 
 def newest_rescale(table: Metadata) -> Snapshot | None:
-    """The newest rescale of the present generation: it wrote down anew how every layer before it is cut."""
-    return next((snapshot for snapshot in of_generation(table) if snapshot.summary.get(KIND) == RESCALE), None)
+    """The newest rescale of the line: it wrote down anew how every layer before it is cut."""
+    return next((snapshot for snapshot in line(table) if snapshot.summary.get(KIND) == RESCALE), None)
 
 
 def newest_exchange(table: Metadata) -> Snapshot | None:
-    """The newest repair, rescale or merge of the main line: older snapshots may name files that are gone."""
+    """The newest repair, rescale, rewind or merge of the main line: older snapshots may name files that are gone."""
     return next((snapshot for snapshot in table.main_line() if is_repair(snapshot) or is_merge(snapshot)), None)

@@ -3,8 +3,8 @@
 Every snapshot on the main line carries the description (generation, since, upper). ``publish`` of [l, u) commits only onto a head
 of its generation that ends at l (``model.description``), so each epoch is in exactly one snapshot of its generation. Staged
 snapshots hang beside the main line, invisible to readers, until a publish takes their files over. An exchange puts a snapshot
-onto the head that names other files: a repair for the same rows, a merge for the same states from its layer's end on. Older
-snapshots still name the files that went, so nobody reads through them any more.
+onto the head that names other files: a repair for the same rows, a merge for the same states from its layer's end on, a rewind
+(``rewinding``) for the states up to a point. Older snapshots still name the files that went, so nobody reads through them.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from firnline.tables.layers import (
     is_merge,
     is_repair,
     layers,
+    line,
     newest_exchange,
     newest_rescale,
-    of_generation,
     range_of,
 )
 from firnline.tables.metadata import SIDECAR, Metadata, Snapshot
@@ -96,7 +96,7 @@ class Entry:
 
     snapshot: int
     description: Description
-    """Its ``upper`` is where the layer ends, which of a merge is not where the log did."""
+    """Its ``upper`` is where the layer ends, which of a merge is not where the log did; its generation is the log's."""
     lower: int
     rows: int
     weight: int
@@ -141,7 +141,7 @@ class Log:
         return None if table is None else head_of(table)
 
     def entries(self, after: int | None = None) -> Iterator[Entry]:
-        """The layers of the present generation, the newest range first, down to those that end after ``after``."""
+        """The layers, the newest range first, down to those that end after ``after``."""
         table = self.load()
         for entry in () if table is None else entries_of(table):
             if after is not None and entry.description.upper <= after:
@@ -237,7 +237,7 @@ class Log:
         def attempt_once() -> Verdict:
             nonlocal is_described
             table = self._loaded()
-            if any(snapshot.summary.get(ATTEMPT) == sidecar.attempt for snapshot in of_generation(table)):
+            if any(snapshot.summary.get(ATTEMPT) == sidecar.attempt for snapshot in line(table)):
                 return Verdict.FREE
             head = head_of(table)
             verdict = head.description.judge(generation, sidecar.lower, sidecar.upper)
@@ -394,8 +394,8 @@ def head_of(table: Metadata) -> Head:
         return Head(Description(0, start, start), None, None)
     description = description_of(table, snapshot)
     # A merge of older layers tells what code made those.
-    at_end = (each for each in table.main_line() if not is_merge(each) or range_of(table, each).upper == description.upper)
-    published = (each for each in table.main_line() if not is_merge(each) and not is_repair(each))
+    at_end = (each for each in line(table) if not is_merge(each) or range_of(table, each).upper == description.upper)
+    published = (each for each in line(table) if not is_merge(each) and not is_repair(each))
     rows = next((int(each.summary[ROWS]) for each in published if ROWS in each.summary), 0)
     return Head(description, snapshot.id, _fingerprint(next(at_end)), rows)
 
@@ -474,8 +474,10 @@ def _recut_path(rescale: str, attempt: str) -> str:
 def entries_of(table: Metadata) -> Iterator[Entry]:
     """The layers of a loaded table, the newest range first."""
     exchanged, rescale = newest_exchange(table), newest_rescale(table)
+    generation = head_of(table).description.generation
     for snapshot in layers(table):
         entry = entry_of(table, snapshot, rescale)
+        entry = replace(entry, description=replace(entry.description, generation=generation))
         if exchanged is not None and snapshot.sequence < exchanged.sequence:
             entry = replace(entry, through=(exchanged.id, description_of(table, exchanged).upper))
         yield entry

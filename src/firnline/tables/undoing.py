@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from firnline.model.stored_file import StoredFile
 from firnline.tables.commit import until_known
-from firnline.tables.layers import description_of, is_merge, is_repair, layers, of_generation, range_of
+from firnline.tables.layers import description_of, is_merge, is_repair, layers, line, range_of
 from firnline.tables.log import ATTEMPT, START, Log, repair_summary
 from firnline.tables.metadata import SIDECAR, Metadata, Snapshot
 from firnline.tables.port import Exchange, Tables
@@ -38,7 +38,7 @@ class Undone:
 
 def undoable(table: Metadata) -> Snapshot | None:
     """The newest merge, if nothing but undoing happened to files since, and all that it stands for is still there."""
-    for snapshot in of_generation(table):
+    for snapshot in line(table):
         if is_merge(snapshot):
             return snapshot if _is_whole(table, snapshot) else None
         if is_repair(snapshot) and UNDONE not in snapshot.summary:
@@ -62,7 +62,7 @@ def undo(tables: Tables, log: Log) -> Undone | None:
         if merge is None or table.head is None:
             return None
         sidecar = Sidecar.of_json(tables.read(merge.summary[SIDECAR]))
-        back = tuple(_named(tables, table, merge, frozenset(sidecar.out)))
+        back = tuple(named_before(tables, table, merge, frozenset(sidecar.out)))
         if len(back) < len(sidecar.out):
             return None
         without = _without(table, merge)
@@ -90,7 +90,7 @@ def _without(table: Metadata, merge: Snapshot) -> Metadata:
         for each in table.snapshots.values()
         if each.id != merge.id
     }
-    newest = max((each for each in of_generation(table) if each.id != merge.id), key=lambda each: each.sequence, default=None)
+    newest = max((each for each in line(table) if each.id != merge.id), key=lambda each: each.sequence, default=None)
     return replace(table, snapshots=kept, current=None if newest is None else newest.id)
 
 
@@ -108,14 +108,14 @@ def _is_whole(table: Metadata, merge: Snapshot) -> bool:
 
 def _since(table: Metadata) -> int:
     """The since of a log by the merges that it has."""
-    uppers = [range_of(table, each).upper for each in of_generation(table) if is_merge(each)]
+    uppers = [range_of(table, each).upper for each in line(table) if is_merge(each)]
     return max(uppers, default=int(table.properties[START]))
 
 
-def _named(tables: Tables, table: Metadata, merge: Snapshot, paths: frozenset[str]) -> Iterator[StoredFile]:
-    """Data files as snapshots before a merge name them."""
+def named_before(tables: Tables, table: Metadata, exchange: Snapshot, paths: frozenset[str]) -> Iterator[StoredFile]:
+    """Data files as snapshots before an exchange name them, as far as these are kept."""
     waiting, read = set(paths), set[str]()
-    older = [each for each in of_generation(table) if each.sequence < merge.sequence]
+    older = [each for each in table.main_line() if each.sequence < exchange.sequence]
     for snapshot in older:
         for manifest in tables.manifests(snapshot.manifest_list) if waiting else ():
             if manifest.path not in read:

@@ -1,0 +1,149 @@
+"""Rewinds: which logs go back, what forbids it, and what the control table says of it.
+
+A rewind of logs to a point E, since <= E < upper, is decided in one commit of the control table: the frontier is at E at most, of
+the generations that the logs are about to begin. Every log holds the epochs below E before and after its own commit, so that
+readers see one cut throughout. Then log by log, inputs before readers: who sees a reader in its new generation finds its inputs
+in theirs. A rewind that was decided is done by whoever comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection as Names
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from firnline.errors import FirnlineError
+from firnline.model.description import Description
+from firnline.model.graph import Graph
+from firnline.model.hold import Hold
+from firnline.plan.frontier import Frontier
+
+if TYPE_CHECKING:
+    from firnline.plan.agreement import Agreement
+
+
+@dataclass(frozen=True, slots=True)
+class Rewind:
+    """A rewind, or the undo of one, as the control table has it."""
+
+    name: str
+    to: int
+    """The point: epochs from there on are taken out."""
+    upper: int
+    """Where the frontier was; once it is there again, the rewind is replayed and needs no hold any more."""
+    logs: Mapping[str, int]
+    """The generation that each log begins, inputs before their readers."""
+    undoes: str | None = None
+    """Of an undo: the rewind."""
+    is_done: bool = False
+    """Whether all logs are there."""
+    since: str = ""
+    owner: str = ""
+    stages: tuple[str, ...] = field(default=())
+    """The collections that go back."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def of_json(cls, data: dict[str, Any]) -> Rewind:
+        """Read ``as_json`` back."""
+        return cls(**{**data, "stages": tuple(data["stages"])})
+
+
+def scope(graph: Graph, stage: str | None) -> tuple[str, ...]:
+    """The collections that go back with one of them, inputs before readers; all of a pipeline by default."""
+    if stage is None:
+        return tuple(each.name for each in graph.collections)
+    graph.collection(stage)
+    reached = {stage, *graph.descendants(stage)}
+    return tuple(each.name for each in graph.collections if each.name in reached)
+
+
+def logs_of(stages: Names[str], there: Names[str]) -> tuple[str, ...]:
+    """The logs of some collections, each after those of what is kept beside it."""
+    return tuple(
+        name
+        for stage in stages
+        for name in (*sorted(each for each in there if each.startswith(f"{stage}__")), *([stage] if stage in there else []))
+    )
+
+
+def rewound(graph: Graph, present: Agreement, rewind: Rewind, heads: Mapping[str, Description], floor: int) -> Agreement:
+    """What the control table says once a rewind is decided; refused if it cannot be.
+
+    Args:
+        graph: The pipeline.
+        present: What stands in the table.
+        rewind: The rewind; its ``logs`` and ``upper`` are filled in.
+        heads: The logs that go back.
+        floor: Up to where logs are consolidated for sure.
+    """
+    label, frontier = graph.schedule.label, _free(graph, present)
+    since, to = present.kept_since(floor), rewind.to
+    if to < since:
+        what = f"{graph.name!r} cannot go back to {label(to)}: single epochs are kept only since {label(since)}"
+        raise FirnlineError("EPOCH_COMPACTED", what)
+    end = max((head.upper for head in heads.values()), default=graph.schedule.start)
+    if to >= end:
+        what = f"there is nothing to take back: {', '.join(rewind.stages)} end at {label(end)}, before or at {label(to)}"
+        raise FirnlineError("EPOCH_NOT_COMPLETE", what)
+    for gap in present.gaps.gaps:
+        if gap.collection in heads and any(span.last >= to for span in gap.spans):
+            what = f"{graph.name}.{gap.collection} has a gap after {label(to)}: 'firnline repair {graph.name}' closes it"
+            raise FirnlineError("REWIND_BLOCKED", what)
+    logs = {name: head.generation + 1 for name, head in heads.items()}
+    decided = replace(rewind, upper=frontier.upper, logs=logs)
+    held = Hold("rewind", decided.name, to, decided.owner, decided.since, release=release_of(graph, decided.name))
+    return replace(_decided(present, frontier, decided), holds=present.with_hold(held).holds)
+
+
+def undone(graph: Graph, present: Agreement, undo: Rewind, heads: Mapping[str, Description]) -> Agreement:
+    """What the control table says once an undo is decided."""
+    frontier = _free(graph, present)
+    logs = {name: head.generation + 1 for name, head in heads.items()}
+    return _decided(present, frontier, replace(undo, upper=frontier.upper, logs=logs))
+
+
+def settled(present: Agreement, name: str, found: Frontier | None) -> Agreement:
+    """What the control table says once all logs of a rewind or an undo are there; ``found`` is the cut of the logs then."""
+    rewind = next((each for each in present.rewinds if each.name == name and not each.is_done), None)
+    if rewind is None:
+        return present
+    if rewind.undoes is None:
+        done = tuple(replace(each, is_done=True) if each is rewind else each for each in present.rewinds)
+        return replace(present, rewinds=done)
+    kept = tuple(each for each in present.rewinds if each.name not in (name, rewind.undoes))
+    return replace(present.without_hold(rewind.undoes), rewinds=kept, frontier=found or present.frontier)
+
+
+def replayed(present: Agreement) -> Agreement:
+    """Without the rewinds whose epochs are all there again, and their holds."""
+    assert present.frontier is not None, "it has just moved"
+    upper = present.frontier.upper
+    done = {each.name for each in present.rewinds if each.is_done and upper >= each.upper}
+    holds = tuple(each for each in present.holds if each.name not in done)
+    return replace(present, rewinds=tuple(each for each in present.rewinds if each.name not in done), holds=holds)
+
+
+def release_of(graph: Graph, name: str) -> str:
+    """How one gets rid of the hold of a rewind."""
+    return (
+        f"firnline run {graph.name}, or firnline rewind {graph.name} --undo, or firnline safepoint {graph.name} --release {name}"
+    )
+
+
+def _free(graph: Graph, present: Agreement) -> Frontier:
+    if present.frontier is None:
+        raise FirnlineError("EPOCH_NOT_COMPLETE", f"no epoch of {graph.name!r} is complete yet: there is nothing to rewind")
+    if present.open_rewind() is not None:
+        raise FirnlineError("COMMIT_CONTENDED", f"another rewind of {graph.name!r} was decided just now")
+    return present.frontier
+
+
+def _decided(present: Agreement, frontier: Frontier, rewind: Rewind) -> Agreement:
+    generations = {name: rewind.logs.get(name, generation) for name, generation in frontier.generations.items()}
+    cut = Frontier(min(frontier.upper, rewind.to), generations)
+    return replace(present, frontier=cut, rewinds=(*present.rewinds, rewind))

@@ -1,0 +1,200 @@
+"""``firnline rewind``: a stage and all that comes of it go back to an epoch, in an instant; its undo; and finishing either.
+
+What is to be done is decided in the control table (``plan.rewinding``) and then done log by log. Whoever advances, completes or
+verifies finishes first what somebody else decided and did not live to do.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from firnline.errors import FirnlineError
+from firnline.model.description import Description
+from firnline.model.foreign import is_foreign
+from firnline.model.graph import Graph
+from firnline.plan.agreement import Agreement
+from firnline.plan.frontier import cut
+from firnline.plan.rewinding import Rewind, logs_of, rewound, scope, settled, undone
+from firnline.runtime.project import Project
+from firnline.world import world
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What becomes of one log."""
+
+    log: str
+    before: str
+    """Where it ended."""
+    after: str
+    epochs: int
+    """Those that are taken out, or come back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a rewind or an undo did, or would do."""
+
+    pipeline: str
+    name: str
+    to: str
+    undoes: str | None
+    logs: tuple[Line, ...]
+    beyond: tuple[str, ...]
+    """Stages of other pipelines that have read what is taken out."""
+
+
+def rewind(project: Project, graph: Graph, to: int, stage: str | None, owner: str, *, is_dry: bool = False) -> Report:
+    """Let a stage and its descendants, or all of a pipeline, hold nothing from a point on.
+
+    Args:
+        project: The project.
+        graph: The pipeline.
+        to: Where an epoch begins.
+        stage: The collection that goes back with all that comes of it; all of them by default.
+        owner: Who asks.
+        is_dry: Whether it is only said what would be done.
+    """
+    settle(project, graph)
+    stages = scope(graph, stage)
+    begun = Rewind(_name(), to, to, {}, since=world().now().isoformat(timespec="seconds"), owner=owner, stages=stages)
+    before = _heads(project, graph, logs_of(stages, project.catalog.names(graph.name)))
+
+    def decide(present: Agreement) -> Agreement:
+        heads = _heads(project, graph, logs_of(stages, project.catalog.names(graph.name)))
+        return rewound(graph, present, begun, heads, _floor(project, graph))
+
+    report = _report(project, graph, begun, before, {name: min(head.upper, to) for name, head in before.items()})
+    if is_dry:
+        decide(project.control(graph.name).agreement())
+        return report
+    project.control(graph.name).rewind(begun.name, decide)
+    settle(project, graph)
+    return report
+
+
+def undo(project: Project, graph: Graph, owner: str, *, is_dry: bool = False) -> Report:
+    """Let the logs of the newest rewind be as they were before it."""
+    from firnline.tables.rewinding import end_of, undoable
+
+    settle(project, graph)
+    newest, logs = _newest(project, graph)
+    before = _heads(project, graph, logs)
+    ends: dict[str, int] = {}
+    to = 0
+    for name in logs:
+        log = project.log(graph.name, name)
+        table = log.load()
+        assert table is not None, "it was looked at"
+        found = undoable(table)
+        if found is None:
+            what = f"{graph.name}.{name}: what the rewind {newest} took out is not kept any more"
+            raise FirnlineError("REWIND_NOT_UNDOABLE", what)
+        to, ends[name] = end_of(table, found)
+    since = world().now().isoformat(timespec="seconds")
+    begun = Rewind(_name(), to, to, {}, newest, since=since, owner=owner)
+
+    def decide(present: Agreement) -> Agreement:
+        return undone(graph, present, begun, _heads(project, graph, logs))
+
+    report = _report(project, graph, begun, before, ends)
+    if not is_dry:
+        project.control(graph.name).rewind(begun.name, decide)
+        settle(project, graph)
+    return report
+
+
+def settle(project: Project, graph: Graph) -> None:
+    """Finish the rewind that is decided and not done, if there is one."""
+    from firnline.tables.rewinding import rewind as take_back
+    from firnline.tables.rewinding import undo as bring_back
+
+    control = project.control(graph.name)
+    found = control.agreement().open_rewind()
+    if found is None:
+        return
+    _logger.info("%s: the rewind %s is being done", graph.name, found.name)
+    for name, generation in found.logs.items():
+        log = project.log(graph.name, name)
+        if found.undoes is None:
+            take_back(project.catalog, log, found.name, generation, found.to)
+        else:
+            bring_back(project.catalog, log, found.undoes, found.name, generation)
+    heads = {each.name: project.log(graph.name, each.name).head() for each in graph.collections}
+    now = cut({name: head.description if head else None for name, head in heads.items()})
+    control.settle(lambda present: settled(present, found.name, now))
+    _tell(project, graph)
+
+
+def _tell(project: Project, graph: Graph) -> None:
+    """Let the ledger and plain tables say what the logs say; both are brought up again by whoever comes next."""
+    from firnline.runtime.index import rebuild
+    from firnline.runtime.plain_tables import bring_up
+
+    try:
+        rebuild(project, graph)
+        bring_up(project, graph)
+    except FirnlineError as error:
+        _logger.warning("the ledger or a plain table is still as before the rewind: %s", error)
+
+
+def _newest(project: Project, graph: Graph) -> tuple[str, tuple[str, ...]]:
+    """The newest rewind that counts, and the logs that went back with it, inputs before readers."""
+    from firnline.tables.rewinding import newest_rewind
+
+    found: dict[str, tuple[int, list[str]]] = {}
+    for name in logs_of(scope(graph, None), project.catalog.names(graph.name)):
+        table = project.log(graph.name, name).load()
+        newest = None if table is None else newest_rewind(table)
+        if newest is not None:
+            at, logs = found.get(newest[0], (0, []))
+            found[newest[0]] = (max(at, newest[1]), [*logs, name])
+    if not found:
+        raise FirnlineError("REWIND_NOT_UNDOABLE", f"{graph.name!r} has no rewind that is not undone", todo="Nothing.")
+    name, (_, logs) = max(found.items(), key=lambda each: each[1][0])
+    return name, tuple(logs)
+
+
+def _heads(project: Project, graph: Graph, logs: tuple[str, ...]) -> dict[str, Description]:
+    """Those of the logs that hold something, in their order."""
+    found = {name: project.log(graph.name, name).head() for name in logs}
+    return {name: head.description for name, head in found.items() if head is not None and head.snapshot is not None}
+
+
+def _floor(project: Project, graph: Graph) -> int:
+    heads = (project.log(graph.name, each.name).head() for each in graph.collections)
+    return max((head.description.since for head in heads if head is not None), default=graph.schedule.start)
+
+
+def _report(project: Project, graph: Graph, begun: Rewind, before: Mapping[str, Description], after: Mapping[str, int]) -> Report:
+    label, count = graph.schedule.label, graph.schedule.count
+    lines = tuple(
+        Line(name, label(head.upper), label(after[name]), count(*sorted((head.upper, after[name]))))
+        for name, head in before.items()
+    )
+    beyond = tuple(_beyond(project, graph, begun)) if begun.undoes is None else ()
+    return Report(graph.name, begun.name, label(begun.to), begun.undoes, lines, beyond)
+
+
+def _beyond(project: Project, graph: Graph, begun: Rewind) -> list[str]:
+    """Stages of other pipelines that have read epochs from the point on; what does not load is not asked."""
+    found = []
+    for name in project.pipelines():
+        try:
+            other = project.graph(name) if name != graph.name else None
+        except FirnlineError:
+            continue
+        for each in other.collections if other else ():
+            reads = {of.partition(".")[2] for of in each.inputs if is_foreign(of) and of.startswith(f"{graph.name}.")}
+            head = project.log(name, each.name).head() if reads & set(begun.stages) else None
+            if head is not None and head.description.upper > begun.to:
+                found.append(f"{name}.{each.name}")
+    return found
+
+
+def _name() -> str:
+    return f"rewind_{world().new_id()[:8]}"

@@ -1,0 +1,201 @@
+"""A rewind without a JVM: at once for readers, whoever dies in between; undone as if it had never been; refused where it must."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from firnline.errors import FirnlineError
+from firnline.failpoints import POINTS, VARIABLE
+from firnline.model.epoch import Epoch
+from firnline.plan.frontier import Frontier
+from firnline.runtime import show
+from firnline.runtime.advance import complete, is_kept
+from firnline.runtime.lineage import lineage
+from firnline.runtime.project import Project
+from firnline.runtime.rewind import rewind, settle, undo
+from firnline.runtime.safepoint import safe_point
+from firnline.runtime.verify import verify
+from tests.project import ROOT, command
+from tests.web_logs import copies, publish
+
+LOGS = ("visits", "seen")
+DEATHS = sorted(point for point in POINTS if point.startswith("rewind."))
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Project]:
+    return copies(tmp_path_factory.mktemp("rewind") / "project")
+
+
+@pytest.fixture
+def project(kept: Callable[[], Project]) -> Project:
+    return kept()
+
+
+def back(project: Project, to: int, stage: str | None = None) -> None:
+    rewind(project, project.graph("web"), to, stage, "ana")
+
+
+def forth(project: Project) -> None:
+    undo(project, project.graph("web"), "ana")
+
+
+def replay(project: Project, *epochs: int, logs: tuple[str, ...] = LOGS) -> None:
+    for epoch in epochs:
+        for name in logs:
+            publish(project, name, epoch, attempt=f"{name}{epoch} again")
+        complete(project, project.graph("web"), Epoch(epoch, epoch + 1))
+
+
+def held(project: Project) -> dict[str, tuple[int, list[str]]]:
+    """Where each log ends, and its attempts."""
+    found = {}
+    for name in LOGS:
+        log = project.log("web", name)
+        head = log.head()
+        assert head is not None
+        found[name] = (head.description.upper, [entry.attempt for entry in log.entries()])
+    return found
+
+
+def seen(project: Project) -> list[list[tuple[Any, ...]]]:
+    """What a reader of each collection sees."""
+    return [sorted(show.rows(project, project.graph("web"), name)[1]) for name in LOGS]
+
+
+def frontier(project: Project) -> Frontier:
+    found = project.control("web").frontier()
+    assert found is not None
+    return found
+
+
+def is_sound(project: Project) -> bool:
+    return verify(project).problems == ()
+
+
+def test_a_rewind_takes_epochs_back_and_says_so_everywhere(project: Project) -> None:
+    report = rewind(project, project.graph("web"), 1, None, "ana")
+    assert [(line.log, line.before, line.after, line.epochs) for line in report.logs] == [
+        ("visits", "3", "1", 2),
+        ("seen", "3", "1", 2),
+    ]
+    assert held(project) == {"visits": (1, ["visits0"]), "seen": (1, ["seen0"])}
+    assert frontier(project) == Frontier(1, {"visits": 1, "seen": 1})
+    assert [len(rows) for rows in seen(project)] == [3, 3]
+    assert is_sound(project)
+    assert {(each.collection, each.lower) for each in project.ledger.publications("web")} == {("visits", 0), ("seen", 0)}
+    assert [node.id for node in lineage(project, project.graph("web"), "seen", "0").nodes] == ["seen@0"]
+    assert not is_kept(project, project.graph("web"), "seen", Epoch(1, 2))
+    hold = next(each for each in safe_point(project, project.graph("web")).holds if each.kind == "rewind")
+    assert (hold.at, hold.owner) == (1, "ana")
+
+
+def test_a_stage_goes_back_alone_and_readers_see_one_cut(project: Project) -> None:
+    back(project, 2, "seen")
+    assert held(project) == {"visits": (3, ["visits2", "visits1", "visits0"]), "seen": (2, ["seen1", "seen0"])}
+    assert frontier(project) == Frontier(2, {"visits": 0, "seen": 1})
+    assert [len(rows) for rows in seen(project)] == [6, 6]
+    assert is_sound(project)
+
+
+def test_an_undo_is_as_if_nothing_had_been(project: Project) -> None:
+    before, rows = held(project), seen(project)
+    back(project, 1)
+    replay(project, 1)
+    assert held(project)["seen"] == (2, ["seen1 again", "seen0"])
+    forth(project)
+    assert held(project) == before
+    assert seen(project) == rows
+    assert frontier(project).upper == 3
+    assert is_sound(project)
+    assert project.control("web").agreement().holds == project.control("web").agreement().rewinds == ()
+    assert {each.attempt for each in project.ledger.publications("web")} == {
+        f"{name}{epoch}" for name in LOGS for epoch in range(3)
+    }
+    replay(project, 3)
+    assert held(project)["visits"] == (4, ["visits3 again", "visits2", "visits1", "visits0"])
+
+
+def test_once_replayed_nothing_is_held_and_it_can_still_be_undone(project: Project) -> None:
+    before = held(project)
+    back(project, 1)
+    replay(project, 1)
+    assert [each.kind for each in project.control("web").agreement().holds] == ["rewind"]
+    replay(project, 2)
+    assert project.control("web").agreement().holds == project.control("web").agreement().rewinds == ()
+    assert is_sound(project)
+    forth(project)
+    assert held(project) == before
+
+
+def test_rewinds_are_undone_one_by_one(project: Project) -> None:
+    before = held(project)
+    back(project, 2)
+    middle = held(project)
+    back(project, 1, "seen")
+    forth(project)
+    assert held(project) == middle
+    forth(project)
+    assert held(project) == before
+    with pytest.raises(FirnlineError, match="REWIND_NOT_UNDOABLE"):
+        forth(project)
+
+
+def test_what_cannot_be_taken_back_is_refused(project: Project) -> None:
+    with pytest.raises(FirnlineError, match="EPOCH_NOT_COMPLETE"):
+        back(project, 3)
+    project.control("web").let_go(lambda _: 2)
+    with pytest.raises(FirnlineError, match="EPOCH_COMPACTED"):
+        back(project, 1)
+    with pytest.raises(FirnlineError, match="NO_SUCH_COLLECTION"):
+        back(project, 2, "nothing")
+    assert held(project)["seen"][0] == 3
+
+
+def test_whoever_looked_before_a_rewind_cannot_move_the_frontier(project: Project) -> None:
+    old = frontier(project)
+    back(project, 1)
+    assert project.control("web").advance(old) == Frontier(1, {"visits": 1, "seen": 1})
+    assert project.control("web").advance(Frontier(3, {"visits": 1, "seen": 0})).upper == 1
+
+
+@pytest.mark.parametrize("is_undo", [False, pytest.param(True, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("point", DEATHS)
+def test_whoever_comes_next_finishes_what_was_decided(point: str, is_undo: bool, project: Project) -> None:
+    before = held(project)
+    if is_undo:
+        back(project, 1)
+    words = ["--undo"] if is_undo else ["--to", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), VARIABLE: f"{point}=kill"}
+    program = [sys.executable, "-c", "from firnline.cli import main; main()", "rewind", "web", *words]
+    died = subprocess.run(program, cwd=project.settings.root, env=environment, capture_output=True, text=True)
+    assert died.returncode == -signal.SIGKILL, died.stdout + died.stderr
+    after = {name: (1, entries[-1:]) for name, (_, entries) in before.items()}
+    if point == "rewind.deciding":
+        assert held(project) == (after if is_undo else before)
+        return
+    assert [len(rows) for rows in seen(project)] in ([3, 3], [9, 9]), "one cut throughout"
+    assert is_sound(project)
+    assert held(project) == (before if is_undo else after)
+    assert project.control("web").agreement().open_rewind() is None
+    settle(project, project.graph("web"))
+    assert frontier(project).upper == (3 if is_undo else 1)
+
+
+def test_the_command_tells_what_it_does(project: Project) -> None:
+    root: Path = project.settings.root
+    assert "what the rewind to 1 would do" in command(root, "rewind", "web", "--to", "1", "--dry-run")
+    assert held(project)["seen"][0] == 3
+    told = command(root, "rewind", "web", "--to", "1", "--stage", "seen", "--json")
+    assert told["logs"] == [{"log": "seen", "before": "3", "after": "1", "epochs": 2}]
+    assert "--undo" in command(root, "rewind", "web", "--to", "0")
+    assert command(root, "rewind", "web", "--undo", "--json")["undoes"]
+    assert "BAD_OPTION" in command(root, "rewind", "web", "--undo", "--to", "1", "--json", code=1)["error"]["code"]
