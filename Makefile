@@ -5,7 +5,7 @@
 FIRNLINE := -e .
 include src/firnline/template/firnline.mk
 
-.PHONY: demo up check postgresql chromium test nightly simulate format lock clean
+.PHONY: demo up cluster check postgresql chromium object-store test nightly simulate format lock clean
 
 demo: setup ## Run the AMPLab pipeline, three epochs, through Airflow
 	@$(BIN)/firnline demo amplab
@@ -13,8 +13,12 @@ demo: setup ## Run the AMPLab pipeline, three epochs, through Airflow
 up: setup ## Keep Airflow (UI and scheduler) running until Ctrl-C
 	@$(BIN)/firnline up
 
+cluster: setup postgresql object-store ## Keep PostgreSQL, an S3 server and a Spark cluster running until Ctrl-C
+	@$(BIN)/python docker/without_docker.py
+
 check: .venv/.ready ## Format, lint, types, import layers and the tests without a JVM: about a minute
 	@echo "· format and lint" && $(BIN)/ruff format --quiet --check . && $(BIN)/ruff check --quiet .
+	@echo "· compose file" && $(BIN)/check-jsonschema -qq --builtin-schema vendor.compose-spec docker/compose.yaml
 	@echo "· types" && $(BIN)/mypy --no-error-summary
 	@echo "· import layers" && { out=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$out"; exit 1; }; }
 	@echo "· tests without a JVM" && $(BIN)/pytest -q -m "not spark and not airflow and not nightly" --numprocesses 2 --dist loadfile tests/unit tests/property
@@ -34,7 +38,16 @@ chromium:
 	 apt-get -qq install -y --no-install-recommends chromium fonts-dejavu-core > /dev/null 2>&1; } || { \
 	 echo "The tests need Chromium: install the package chromium, then run this again." >&2; exit 1; }
 
-test: setup postgresql chromium check ## Set up, then everything there is: check, and the tests on real Spark, Iceberg and Airflow
+# A real S3 server, from the Go module proxy, and what Spark needs to speak to one.
+VERSITYGW := v1.8.0
+object-store: .firnline/bin/versitygw setup
+	@FIRNLINE_WAREHOUSE=s3://firnline/warehouse $(BIN)/firnline doctor --only jars --mend > /dev/null
+
+.firnline/bin/versitygw:
+	@command -v go > /dev/null || { echo "The S3 server is built with Go: install it (Debian: golang), then run this again." >&2; exit 1; }
+	@echo "· versitygw $(VERSITYGW), an S3 server" && GOBIN="$(CURDIR)/.firnline/bin" GOFLAGS=-trimpath go install github.com/versity/versitygw/cmd/versitygw@$(VERSITYGW)
+
+test: setup postgresql chromium object-store check ## Set up, then everything there is: check, and the tests on real Spark, Iceberg and Airflow
 	@echo "· tests on Airflow" && $(BIN)/pytest -q --durations=15 --durations-min=5 tests/airflow
 	@echo "· tests on Spark, databases and a fresh clone" && $(BIN)/pytest -q --durations=60 --durations-min=5 --numprocesses 2 --dist worksteal --ignore=tests/unit --ignore=tests/property --ignore=tests/airflow tests
 

@@ -26,7 +26,7 @@ settings.load_profile("firnline")
 
 __all__ = ["postgres_port", "postgres_uri"]
 
-ON_SPARK = ("spark", "faults")
+ON_SPARK = ("spark", "faults", "cluster")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

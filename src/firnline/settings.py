@@ -1,22 +1,29 @@
 """Settings: read once, at the edge, from ``firnline.toml`` in the project's root and from ``FIRNLINE_*`` in the environment.
 
-The environment wins over the file. Secrets (a password inside ``catalog_uri`` or ``ledger_uri``) belong into the environment.
+The file's own settings are those of every profile. A table ``[profile.NAME]`` in it is a profile: its settings win over these
+where ``FIRNLINE_PROFILE`` names it. The environment wins over both. Secrets (a password inside ``catalog_uri`` or ``ledger_uri``)
+belong into the environment.
 """
 
 from __future__ import annotations
 
 import os
+import tomllib
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from pydantic import Field, ValidationError, field_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from firnline.errors import FirnlineError
 from firnline.model.duration import time_of
 
 FILE = "firnline.toml"
+PROFILE = "FIRNLINE_PROFILE"
+"""Names the profile, in the environment."""
+LOCAL = "local"
+"""The profile of one machine, which needs no table in the file."""
 
 
 class Settings(BaseSettings):
@@ -25,11 +32,14 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="FIRNLINE_", frozen=True, extra="forbid")
 
     root: Path
+    profile: str = LOCAL
     work: Path = Path(".firnline")
     """Everything Firnline writes by default: warehouse, catalog, ledger, jars, Airflow's home."""
     warehouse: str = ""
     catalog_uri: str = ""
     ledger_uri: str = ""
+    airflow_uri: str = ""
+    """Airflow's own database; SQLite in its home where there is none."""
     roots: tuple[Path, ...] = (Path("."),)
     """Folders that sources may read files from."""
     quarantine_fraction: float = Field(0.01, ge=0, le=1)
@@ -62,6 +72,11 @@ class Settings(BaseSettings):
 
     @classmethod
     def _of(cls, root: Path) -> Settings:
+        try:
+            given = _given(root / FILE)
+        except ValueError as error:
+            raise FirnlineError("BAD_SETTING", f"{root / FILE}: {error}") from None
+
         class Here(cls):  # type: ignore[valid-type, misc]
             @classmethod
             def settings_customise_sources(
@@ -72,7 +87,7 @@ class Settings(BaseSettings):
                 dotenv_settings: PydanticBaseSettingsSource,
                 file_secret_settings: PydanticBaseSettingsSource,
             ) -> tuple[PydanticBaseSettingsSource, ...]:
-                return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, root / FILE)
+                return init_settings, env_settings, InitSettingsSource(settings_cls, given)
 
         try:
             draft: Any = Here(root=root)
@@ -100,6 +115,18 @@ class Settings(BaseSettings):
     def airflow_home(self) -> Path:
         """Airflow's home of this project."""
         return self.work / "airflow"
+
+
+def _given(file: Path) -> dict[str, Any]:
+    """What the file says of the profile that is asked for."""
+    document = tomllib.loads(file.read_text(encoding="utf-8"))
+    profiles = document.pop("profile", {})
+    if not isinstance(profiles, dict) or not all(isinstance(each, dict) for each in profiles.values()):
+        raise ValueError("a profile is a table: [profile.cluster]")
+    name = os.environ.get(PROFILE) or LOCAL
+    if name not in {*profiles, LOCAL}:
+        raise ValueError(f"there is no [profile.{name}]; there are: {', '.join(sorted({*profiles, LOCAL}))}")
+    return {**document, **profiles.get(name, {})}
 
 
 def _sqlite(path: Path) -> str:

@@ -12,6 +12,7 @@ from firnline.settings import Settings
 @pytest.fixture(autouse=True)
 def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FIRNLINE_ROOT", raising=False)
+    monkeypatch.delenv("FIRNLINE_PROFILE", raising=False)
 
 
 def test_defaults_keep_everything_inside_the_project(tmp_path: Path) -> None:
@@ -29,6 +30,39 @@ def test_the_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("FIRNLINE_QUARANTINE_FRACTION", "0.25")
     settings = Settings.load(tmp_path)
     assert (settings.quarantine_fraction, settings.spark_memory) == (0.25, "1g")
+
+
+@pytest.mark.parametrize(
+    ("profile", "memory", "master"), [(None, "1g", "local[*]"), ("local", "1g", "local[*]"), ("cluster", "4g", "spark://m:7077")]
+)
+def test_a_profile_wins_over_the_rest_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, profile: str | None, memory: str, master: str
+) -> None:
+    text = "spark_memory = '1g'\ntrash = '2d'\n[profile.cluster]\nspark_memory = '4g'\nspark_master = 'spark://m:7077'\n"
+    (tmp_path / "firnline.toml").write_text(text)
+    if profile is not None:
+        monkeypatch.setenv("FIRNLINE_PROFILE", profile)
+    settings = Settings.load(tmp_path)
+    assert (settings.profile, settings.spark_memory, settings.spark_master, settings.trash) == (
+        profile or "local",
+        memory,
+        master,
+        "2d",
+    )
+
+
+def test_an_unknown_profile_is_refused_with_those_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "firnline.toml").write_text("[profile.cluster]\nspark_memory = '4g'\n")
+    monkeypatch.setenv("FIRNLINE_PROFILE", "clutser")
+    with pytest.raises(FirnlineError, match=r"no \[profile.clutser\]; there are: cluster, local"):
+        Settings.load(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["profile = 'cluster'", "[profile]\ncluster = 1", "[profile.local]\ntypo = 1"])
+def test_a_wrong_profile_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "firnline.toml").write_text(text)
+    with pytest.raises(FirnlineError, match="BAD_SETTING"):
+        Settings.load(tmp_path)
 
 
 def test_outside_of_a_project_is_an_error(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ class Home:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.path = settings.airflow_home
-        self.database = self.path / "airflow.db"
+        self.database = None if settings.airflow_uri else self.path / "airflow.db"
         self.logs = self.path / "logs"
 
     @contextmanager
@@ -94,7 +94,6 @@ class Home:
 
     def _options(self, port: int, task_port: int) -> dict[str, object]:
         root, url = self.settings.root, f"http://127.0.0.1:{port}"
-        connect_args = f"{__name__}.CONNECT_ARGS"
         return {
             "core.dags_folder": root / "dags",
             "core.plugins_folder": root / "plugins",
@@ -106,10 +105,8 @@ class Home:
             "core.execution_api_server_url": f"http://127.0.0.1:{task_port}/execution/",
             "core.min_serialized_dag_update_interval": 3,
             "core.dagbag_import_timeout": 120,
-            "database.sql_alchemy_conn": f"sqlite:///{self.database}",
-            "database.sql_alchemy_connect_args": connect_args,
-            "database.sql_alchemy_connect_args_async": connect_args,
-            "api.host": "127.0.0.1",
+            **self._database(),
+            "api.host": os.environ.get("AIRFLOW__API__HOST", "127.0.0.1"),  # a container's loopback is nobody else's
             "api.port": port,
             "api.base_url": url,
             "api.workers": 1,
@@ -124,6 +121,17 @@ class Home:
             "logging.base_log_folder": self.logs,
             "logging.colored_console_log": False,
             "usage_data_collection.enabled": False,
+        }
+
+    def _database(self) -> dict[str, object]:
+        if self.database is None:
+            uri = self.settings.airflow_uri
+            return {"database.sql_alchemy_conn": uri, "database.sql_alchemy_conn_async": uri}
+        connect_args = f"{__name__}.CONNECT_ARGS"
+        return {
+            "database.sql_alchemy_conn": f"sqlite:///{self.database}",
+            "database.sql_alchemy_connect_args": connect_args,
+            "database.sql_alchemy_connect_args_async": connect_args,
         }
 
 

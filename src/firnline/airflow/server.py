@@ -187,7 +187,7 @@ class Server:
     def _migrate(self) -> None:
         version = importlib.metadata.version("apache-airflow")
         marker = self.home.path / "migrated"
-        if self.home.database.exists() and marker.exists() and marker.read_text() == version:
+        if self.home.database is not None and self.home.database.exists() and marker.exists() and marker.read_text() == version:
             return
         self._start("migration", ["db", "migrate"])
         code = self._components["migration"].wait(_MIGRATION_SECONDS)

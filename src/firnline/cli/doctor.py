@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -9,23 +10,31 @@ import typer
 from firnline.cli.app import app
 from firnline.cli.output import Json, console, errors, print_json, print_table
 from firnline.errors import FirnlineError
-from firnline.settings import Settings
+from firnline.settings import PROFILE, Settings
 
 Mend = Annotated[bool, typer.Option("--mend", help="Mend what needs no asking: Java (as root, with apt) and the jars.")]
+Profile = Annotated[str | None, typer.Option("--profile", help="The profile to check; by default that of FIRNLINE_PROFILE.")]
+Only = Annotated[str | None, typer.Option("--only", metavar="NAME", help="Check this prerequisite and no other.")]
 
 
 @app.command()
-def doctor(mend: Mend = False, json: Json = False) -> None:
+def doctor(profile: Profile = None, only: Only = None, mend: Mend = False, json: Json = False) -> None:
     """Check every prerequisite and say how to mend what is wrong; exit code 1 if anything still is."""
     from firnline.runtime.prerequisites import Finding, examine
+    from firnline.runtime.surroundings import SURROUNDINGS
 
+    if profile is not None:
+        os.environ[PROFILE] = profile
     settings: Settings | None = None
     try:
         settings = Settings.load()
-        project = Finding(True, str(settings.root))
+        project = Finding(True, f"{settings.root}, profile {settings.profile}")
     except FirnlineError as error:
         project = Finding(False, f"{error.code}: {error.what}", error.todo)
-    found = [("project", project), *examine(settings, mend=mend, tell=lambda what: errors.print(what, markup=False))]
+    examined = [*examine(settings, SURROUNDINGS, only=only, mend=mend, tell=lambda what: errors.print(what, markup=False))]
+    if only is not None and not examined:
+        raise typer.BadParameter(f"there is no prerequisite {only!r}", param_hint="--only")
+    found = [("project", project), *examined]
     wrong = [(name, finding) for name, finding in found if not finding.ok]
     if json:
         items = [

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
@@ -82,12 +83,20 @@ def _session_conf(settings: Settings, name: str, token: str) -> dict[str, str]:
         f"{catalog}.warehouse": settings.warehouse,
         f"{catalog}.cache-enabled": "false",
         f"{catalog}.jdbc.schema-version": "V1",
-        **{f"{catalog}.{key}": value for key, value in _jdbc(settings.catalog_uri).items()},
+        **{f"{catalog}.{key}": value for key, value in (_jdbc(settings.catalog_uri) | _storage(settings.warehouse)).items()},
         **settings.spark_conf,
         **PINNED,
         # Kept rows are left out by bounds that know no NaN: x > 0 would lose it, though Spark holds it to be greater.
         "spark.sql.inMemoryColumnarStorage.partitionPruning": "false",
     }
+
+
+def _storage(warehouse: str) -> dict[str, str]:
+    """How Iceberg reaches the warehouse's files. Keys and endpoint come from the environment (``AWS_*``), as outside of Spark."""
+    if urlsplit(warehouse).scheme != "s3":
+        return {}
+    # A bucket in the path works with every server; in the host's name only where DNS knows all buckets.
+    return {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO", "s3.path-style-access": "true"}
 
 
 def _jdbc(uri: str) -> dict[str, str]:

@@ -12,13 +12,11 @@ import hashlib
 import os
 import re
 import shutil
-import sqlite3
 import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -70,6 +68,8 @@ class Jar:
     name: str
     version: str
     sha256: str
+    scheme: str = ""
+    """Of the warehouses that need it; all by default."""
 
     @property
     def file(self) -> str:
@@ -83,6 +83,13 @@ JARS = (
         "iceberg-spark-runtime-4.1_2.13",
         "1.12.0",
         "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82",
+    ),
+    Jar(
+        "org.apache.iceberg",
+        "iceberg-aws-bundle",
+        "1.12.0",
+        "dd7e49ffa4ac9b215bed846581991259e3aec9bb2fa08d6cec029c46cd66d957",
+        scheme="s3",
     ),
     Jar("org.apache.spark", "spark-avro_2.13", "4.1.1", "6a19d90bc3b6e88d8db0fa36a19273aa10fea2dbd7a62bb60e4cedd73051b32d"),
     Jar("org.postgresql", "postgresql", "42.7.8", "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7"),
@@ -241,7 +248,7 @@ def check_jars(settings: Settings) -> Finding:
     if wrong:
         detail = ", ".join(f"{jar.file} {problem}" for jar, problem in wrong)
         return Finding(False, detail, "Run 'firnline doctor --mend': it resolves them once, with the Ivy inside PySpark.")
-    return Finding(True, ", ".join(f"{jar.name} {jar.version}" for jar in JARS))
+    return Finding(True, ", ".join(f"{jar.name} {jar.version}" for jar in _needed_jars(settings)))
 
 
 def mend_jars(settings: Settings) -> None:
@@ -264,26 +271,13 @@ def mend_jars(settings: Settings) -> None:
             fetched.replace(settings.jars / jar.file)
 
 
-def check_catalog(settings: Settings) -> Finding:
-    """The catalog can be opened, where it is an SQLite file."""
-    uri = urlsplit(settings.catalog_uri)
-    if not uri.scheme.startswith("sqlite"):
-        return Finding(True, f"{uri.scheme}, not opened here")
-    file = Path(uri.path[1:])
-    if not file.exists():
-        return Finding(True, f"{file}, not made yet")
-    try:
-        with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as catalog:
-            catalog.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.Error as error:
-        how = "Restore the file from a copy, or set FIRNLINE_CATALOG_URI to another catalog."
-        return Finding(False, f"{file}: {error}", how)
-    return Finding(True, str(file))
+def _needed_jars(settings: Settings) -> list[Jar]:
+    return [jar for jar in JARS if jar.scheme in ("", urlsplit(settings.warehouse).scheme)]
 
 
 def _wrong_jars(settings: Settings) -> list[tuple[Jar, str]]:
     wrong = []
-    for jar in JARS:
+    for jar in _needed_jars(settings):
         file = settings.jars / jar.file
         if not file.is_file():
             wrong.append((jar, "is missing"))
@@ -332,24 +326,33 @@ MACHINE: tuple[Prerequisite[Settings | None], ...] = (
 PROJECT: tuple[Prerequisite[Settings], ...] = (
     Prerequisite("work folder", check_work),
     Prerequisite("jars", check_jars, mend_jars),
-    Prerequisite("catalog", check_catalog),
 )
 
 
 def examine(
-    settings: Settings | None, *, mend: bool = False, tell: Callable[[str], None] = lambda _: None
+    settings: Settings | None,
+    around: Sequence[Prerequisite[Settings]] = (),
+    *,
+    only: str | None = None,
+    mend: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[tuple[str, Finding]]:
     """Check every prerequisite in order; those of a project only if there is one.
 
     Args:
         settings: The project's, or nothing outside of one.
+        around: What else to check of a project.
+        only: The name of the one to check; all by default.
         mend: Whether to mend what can be mended.
         tell: Called with a sentence before something is mended, since that may take minutes.
     """
     for machine in MACHINE:
-        yield machine.name, _examine(machine, settings, mend, tell)
-    if settings is not None:
-        for project in PROJECT:
+        if only in (None, machine.name):
+            yield machine.name, _examine(machine, settings, mend, tell)
+    if settings is None:
+        return
+    for project in (*PROJECT, *around):
+        if only in (None, project.name):
             yield project.name, _examine(project, settings, mend, tell)
 
 

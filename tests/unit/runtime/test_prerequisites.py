@@ -20,7 +20,6 @@ from firnline.runtime.prerequisites import (
     Finding,
     Jar,
     Prerequisite,
-    check_catalog,
     check_jars,
     check_java,
     check_package,
@@ -217,8 +216,13 @@ def test_another_pyspark_is_wrong(install: Installer) -> None:
 def test_missing_jars_are_named(settings: Settings) -> None:
     found = check_jars(settings)
     assert not found.ok
-    assert all(f"{jar.file} is missing" in found.detail for jar in JARS)
+    assert all((f"{jar.file} is missing" in found.detail) == (jar.scheme == "") for jar in JARS)
     assert "--mend" in found.how_to_mend
+
+
+def test_a_warehouse_in_an_object_store_needs_a_jar_more(settings: Settings) -> None:
+    on_s3 = settings.model_copy(update={"warehouse": "s3://lake/warehouse"})
+    assert all(f"{jar.file} is missing" in check_jars(on_s3).detail for jar in JARS)
 
 
 def test_a_jar_with_another_content_is_wrong(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,18 +268,6 @@ def test_a_work_folder_that_is_no_folder_is_wrong(settings: Settings) -> None:
 def test_a_full_disk_is_found_before_it_is_written_to(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prerequisites, "FREE_NEEDED", 1 << 62)
     assert "Free" in check_work(settings).how_to_mend
-
-
-def test_a_catalog_that_is_no_database_is_wrong(settings: Settings) -> None:
-    assert check_catalog(settings).ok
-    settings.work.mkdir()
-    (settings.work / "catalog.db").write_bytes(b"not a database, whatever its name says" * 100)
-    assert not check_catalog(settings).ok
-
-
-def test_a_password_in_the_catalog_uri_is_not_shown(settings: Settings) -> None:
-    remote = settings.model_copy(update={"catalog_uri": "postgresql://me:hush@db/catalog"})
-    assert "hush" not in check_catalog(remote).detail
 
 
 # All of them
