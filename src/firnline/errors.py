@@ -56,6 +56,18 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "EPOCH_COMPACTED": Code(
             "Name an epoch at or after 'since'; a longer keep= of the pipeline keeps more of them from now on."
         ),
+        # branches
+        "NO_SUCH_BRANCH": Code("Use one of the names that 'firnline branch list' shows, or create the branch."),
+        "BRANCH_EXISTS": Code("Choose another name, or drop the branch: firnline branch drop NAME."),
+        "BRANCH_INCOMPLETE": Code(
+            "Run the command that was interrupted again: 'firnline branch create', or 'firnline branch drop'."
+        ),
+        "BRANCH_HOLDS": Code("Drop the branch: firnline branch drop NAME."),
+        "PROMOTE_BEHIND": Code("Run the branch first, or promote with --rebase."),
+        "PROMOTE_CONFLICT": Code("Look at both with 'firnline diff'; with --rebase the branch begins anew where main is."),
+        "PROMOTE_CODE_DIFFERS": Code("Bring the branch's code into the project first: main's next epochs are computed by that."),
+        "PROMOTE_TOO_EARLY": Code("Promote when that epoch is over: it takes the change in."),
+        "PROMOTE_COLUMNS": Code("Give the stage another name in the branch: a log keeps its columns."),
         # reading rows
         "BAD_FILTER": Code(
             "Write it as docs/guides/reading.md shows: names, comparisons, in (...), like 'x%', is null, and, or, not."

@@ -46,6 +46,8 @@ _OTHERS = (
     "rewind.",
     "table.",
     "sink.",
+    "branch.",
+    "promote.",
 )
 OF_AN_EPOCH = [point for point in POINTS if point != WAVED and not point.startswith(_OTHERS)]
 """Repairs, holds, copies, maintenance, plain tables and sinks have tests of their own, most of them in tests/contract."""

@@ -51,6 +51,9 @@ class MemoryTables:
         self._step("list tables")
         return {name for space, name in self._tables if space == pipeline}
 
+    def branches(self, pipeline: str) -> set[str]:
+        return set()
+
     def create(self, pipeline: str, name: str, columns: Any, keys: Sequence[str], properties: Mapping[str, str]) -> Metadata:
         self._step("create")
         number = next(self._numbers)

@@ -37,8 +37,10 @@ def main() -> None:
 # Each module registers its command on ``app``; what a command needs is imported when it is called.
 from firnline.cli import (  # noqa: E402, F401
     bench,
+    branch,
     checks,
     demo,
+    diff,
     doctor,
     erase,
     explain,
@@ -47,6 +49,7 @@ from firnline.cli import (  # noqa: E402, F401
     lineage,
     maintain,
     plan,
+    promote,
     repair,
     replicate,
     rescale,

@@ -23,7 +23,7 @@ _MOST = 7
 _COLORS = ("#2f6db3", "#d9822b", "#3a9a5b", "#b0413e", "#7a5ba8", "#8a6d3b", "#3aa6a6")
 _OTHERS = "#9aa5b1"
 _HEIGHT, _WIDTH = 8.6, 12.0
-_STYLE = """
+STYLE = """
 body { font: 14px/1.5 system-ui, sans-serif; color: #22303f; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2rem; }
 table { border-collapse: collapse; margin: 1rem 0; }
@@ -41,7 +41,7 @@ def write(path: Path, told: Sequence[Told], at: datetime) -> None:
         path.write_bytes(_figure(told, "png"))
         return
     body = "".join(_section(each) for each in told)
-    head = f"<meta charset='utf-8'><title>Firnline maintenance</title><style>{_STYLE}</style>"
+    head = f"<meta charset='utf-8'><title>Firnline maintenance</title><style>{STYLE}</style>"
     made = f"<p>As of {at:%Y-%m-%d %H:%M} UTC, from the logs and from what each run of maintenance wrote down.</p>"
     path.write_text(f"<!doctype html><html lang='en'><head>{head}</head><body><h1>Maintenance</h1>{made}{body}</body></html>\n")
 
@@ -80,12 +80,13 @@ def _section(told: Told) -> str:
     points = f"The frontier is at {label(told.frontier)}, the safe point at {label(told.safe)}."
     return (
         f"<h2>{escape(told.graph.name)}</h2><p>{escape(points)}</p>{picture}"
-        + _table(("collection", "layers", "files", "bytes", "stored rows", "read amplification", "since"), logs)
-        + _table(("run, UTC", "merges", "rewritten", "snapshots dropped", "files removed", "freed", "seconds"), runs)
+        + html_table(("collection", "layers", "files", "bytes", "stored rows", "read amplification", "since"), logs)
+        + html_table(("run, UTC", "merges", "rewritten", "snapshots dropped", "files removed", "freed", "seconds"), runs)
     )
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def html_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A table of a page; nothing if it has no rows."""
     if not rows:
         return ""
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)

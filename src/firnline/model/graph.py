@@ -92,6 +92,12 @@ class Graph:
         return cls(data["name"], Schedule(**data["schedule"]), collections, *more, *kept, foreign, sinks)
 
 
+def branched(graph: Graph, name: str) -> Graph:
+    """The graph of a branch: the same under another name, with no copies elsewhere and no tables for others."""
+    collections = tuple(replace(each, publish=None, level="disk") for each in graph.collections)
+    return replace(graph, name=name, collections=collections, replicas=())
+
+
 def _collection(entry: dict[str, Any]) -> Collection:
     """Read a collection back from JSON values."""
     tuples = {name: tuple(entry[name]) for name in ("keys", "partition_by", "inputs", "parameters")}

@@ -26,6 +26,8 @@ QUARANTINE = "__quarantine"
 EPOCH_TIME = "_firnline_epoch_time"
 """Logical time, as a column of a plan and as a collection of one row that changes at every epoch."""
 
+_NO_BRANCHES = ("main", "views", "tables", "branch", "feeds", "sinks", "maintenance")
+"""What ``PIPELINE__`` goes on with for other things than branches."""
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _LONGEST = 63
 
@@ -54,6 +56,30 @@ def place(pipeline: str, name: str) -> tuple[str, str]:
     """
     other, dot, collection = name.partition(".")
     return (other, collection) if dot else (pipeline, name)
+
+
+def branch_space(pipeline: str, branch: str) -> str:
+    """The name under which a branch's collections are: as a pipeline of its own would have it.
+
+    >>> branch_space("web", "new_rank")
+    'web__new_rank'
+    """
+    return f"{pipeline}__{branch}"
+
+
+def parted(space: str) -> tuple[str, str | None]:
+    """The pipeline and, where collections are a branch's, the branch.
+
+    >>> [parted(space) for space in ("web", "web__new_rank", "web__views")]
+    [('web', None), ('web', 'new_rank'), ('web__views', None)]
+    """
+    pipeline, _, branch = space.partition("__")
+    return (pipeline, branch) if branch and is_branch_name(branch) else (space, None)
+
+
+def is_branch_name(text: str) -> bool:
+    """Whether a branch may have this name."""
+    return is_name(text) and text not in _NO_BRANCHES
 
 
 def is_reserved(column: str) -> bool:

@@ -38,8 +38,11 @@ def sources_of(graph: Graph, name: str) -> tuple[str, ...]:
 
 
 def check_free(graph: Graph, holds: Iterable[Hold], upto: int) -> None:
-    """Refuse to let go of single epochs that somebody holds, whatever retention says; ``holds`` are those in force."""
-    found = [hold for hold in holds if hold.kind not in _OVERRIDDEN and hold.at < upto]
+    """Refuse to let go of single epochs that somebody holds, whatever retention says; ``holds`` are those in force.
+
+    A branch keeps more than it holds: it names files of all that came before.
+    """
+    found = [hold for hold in holds if hold.kind not in _OVERRIDDEN and (hold.at < upto or hold.kind == "branch")]
     if found:
         told = "; ".join(f"{hold} at {graph.schedule.label(hold.at)}, to release it: {hold.release}" for hold in found)
         raise FirnlineError("ERASURE_BLOCKED", f"{graph.name} is held: {told}")

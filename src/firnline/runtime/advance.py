@@ -18,10 +18,11 @@ from firnline.model.description import Description, Verdict
 from firnline.model.epoch import Epoch
 from firnline.model.foreign import is_foreign
 from firnline.model.graph import Graph
-from firnline.model.names import place
+from firnline.model.names import parted, place
 from firnline.plan.advance import advance as plan_advance
 from firnline.plan.advance import check_inputs, check_target
 from firnline.plan.frontier import Frontier, cut
+from firnline.runtime.branch import note_of
 from firnline.runtime.flusher import hand_over
 from firnline.runtime.plain_tables import bring_up
 from firnline.runtime.project import Declared, Project
@@ -45,7 +46,7 @@ class Outcome:
 
     collection: str
     epoch: Epoch
-    how: Literal["computed", "kept"]
+    how: Literal["computed", "kept", "taken"]
     rows: int = 0
     weight: int = 0
     malformed: int = 0
@@ -99,7 +100,7 @@ def _keep_view(project: Project, graph: Graph, name: str) -> None:
 
     log = project.log(graph.name, name).load()
     try:
-        if log is not None:
+        if log is not None and parted(graph.name)[1] is None:
             keep(project.catalog, log, graph.collection(name).doc)
     except FirnlineError as error:
         _logger.warning("the view of %s.%s was not made: %s", graph.name, name, error)
@@ -145,15 +146,18 @@ def advance_by(compute: Compute, project: Project, graph: Graph, name: str, targ
             note(project, graph, name, epoch, attempt, error)
             raise
         world().reach("advance.published")
-        if outcome.how == "computed":
+        if outcome.how == "computed" and parted(graph.name)[1] is None:
             hand_over(project, graph.name, name, epoch, attempt)
         yield replace(outcome, seconds=time.monotonic() - began)
 
 
 def _merged(project: Project, graph: Graph, collection: Collection) -> int | None:
-    """Up to where the inputs of a collection keep no single epochs."""
+    """Up to where the inputs of a collection keep no single epochs, and a branch asks for none."""
     heads = [project.log(graph.name, name).head() for name in collection.inputs]
-    return max((head.description.since for head in heads if head is not None), default=None)
+    begins = [head.description.since for head in heads if head is not None]
+    if begins and parted(graph.name)[1] is not None:
+        begins.append(note_of(project, graph.name).at)
+    return max(begins, default=None)
 
 
 def complete(project: Project, graph: Graph, epoch: Epoch) -> Frontier:

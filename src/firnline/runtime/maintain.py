@@ -8,7 +8,7 @@ looks again. It takes no lock: where an epoch is published meanwhile, the step i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cached_property, partial
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from firnline.errors import FirnlineError
 from firnline.model.duration import time_of
 from firnline.model.graph import Graph
+from firnline.model.names import parted
 from firnline.runtime.history import Run, Sample, remember, sampled
 from firnline.runtime.project import Project
 from firnline.runtime.pruning import entries_to_forget, forget_entries, notes_to_forget
@@ -193,10 +194,11 @@ class _Maintenance:
     def trash(self) -> Trash:
         return Trash(self.project.catalog)
 
-    def tables(self) -> Iterator[Metadata]:
-        """The pipeline's tables as they are now."""
-        for name in sorted(self.project.catalog.names(self.pipeline)):
-            table = self.project.catalog.table(self.pipeline, name)
+    def tables(self, space: str | None = None) -> Iterator[Metadata]:
+        """The pipeline's tables as they are now, or those of a branch."""
+        asked = space or self.pipeline
+        for name in sorted(self.project.catalog.names(asked)):
+            table = self.project.catalog.table(asked, name)
             if table is not None:
                 yield table
 
@@ -241,12 +243,15 @@ class _Maintenance:
         """What is in the trash for long enough."""
         for table in self.tables():
             for record in self.trash.records(table):
-                if self.trash.is_due(record, self.grace) and not self.trash.is_waiting(table, record):
+                if not self.trash.is_due(record, self.grace) or self.trash.is_waiting(table, record):
+                    continue
+                pieces, is_last = self._pieces(table, record) if self._others() else ([], True)
+                if pieces or is_last:
                     yield table, record
 
     def deleted(self, table: Metadata, record: Record) -> Planned:
         """What would be removed of a record."""
-        pieces = self.trash.contents(table, record, self._named())
+        pieces, _ = self._pieces(table, record)
         return Planned(self.pipeline, table.name, "delete", files=len(pieces), bytes=sum(piece.bytes for piece in pieces))
 
     def pruning(self) -> Iterator[Planned]:
@@ -289,9 +294,9 @@ class _Maintenance:
         """Remove some files of a record, as the tables are now, and forget it if these were the last."""
         table = self.project.catalog.table(self.pipeline, name)
         assert table is not None, "it was looked at"
-        pieces = self.trash.contents(table, record, self._named())
+        pieces, is_last = self._pieces(table, record)
         gone = list(self.trash.remove(self._without_copies(pieces[:_PIECES])))
-        if len(gone) == len(pieces):
+        if len(gone) == len(pieces) and is_last:
             self.trash.close(table, record)
         return Planned(self.pipeline, name, "delete", files=len(gone), bytes=sum(each.bytes for each in gone))
 
@@ -324,9 +329,22 @@ class _Maintenance:
             self.failed.add((step.what, step.collection))
             yield Done(step, time.monotonic() - began, error)
 
-    def _named(self) -> set[str]:
-        """Every file that a snapshot of any table names which may share files: the pipeline's own."""
-        return {path for table in self.tables() for path in self.trash.named(table)}
+    def _pieces(self, table: Metadata, record: Record) -> tuple[list[Piece], bool]:
+        """The files of a record that nobody names, and whether nobody else names others that this pipeline does not."""
+        own = self._named(self.tables())
+        others = [each for space in self._others() for each in self.tables(space)]
+        pieces = self.trash.contents(table, record, own | self._named(others))
+        is_last = not others or len(self.trash.contents(table, record, own)) == len(pieces)
+        return pieces, is_last and not any(each.location in record.folders for each in others)
+
+    def _named(self, tables: Iterable[Metadata]) -> set[str]:
+        """Every file that a snapshot of some tables names."""
+        return {path for table in tables for path in self.trash.named(table)}
+
+    def _others(self) -> list[str]:
+        """Where else tables are that may name the same files: branches, and what they branched from."""
+        pipeline = parted(self.pipeline)[0]
+        return sorted({pipeline, *self.project.catalog.branches(pipeline)} - {self.pipeline})
 
     def _sinces(self) -> dict[str, int]:
         return {sample.collection: sample.since for sample in self.samples()}

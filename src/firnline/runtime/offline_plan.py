@@ -33,7 +33,7 @@ def offline_plans(project: Project, graph: Graph, names: Sequence[str]) -> Mappi
     inputs = {name for stage in names for name in graph.collection(stage).inputs}
     tables = {name: project.log(graph.name, name).load() for name in sorted(inputs)}
     schemas = {name: table.types for name, table in tables.items() if table is not None}
-    state = hashlib.sha256(repr((project.state(), schemas, sorted(names))).encode()).hexdigest()[:16]
+    state = hashlib.sha256(repr((project.home(graph.name).state(), schemas, sorted(names))).encode()).hexdigest()[:16]
     folder = project.settings.work / "plans"
     plans: dict[str, str | None] | None = recall(folder, graph.name, state)
     if plans is None:

@@ -27,8 +27,8 @@ from firnline.errors import FirnlineError, GraphError, Location
 from firnline.model.declaration import Collection, Function, Pipeline
 from firnline.model.durability import Keeping
 from firnline.model.foreign import pipelines_read
-from firnline.model.graph import Graph, check
-from firnline.model.names import is_name, place
+from firnline.model.graph import Graph, branched, check
+from firnline.model.names import is_name, parted, place
 from firnline.runtime.cache import keep, recall
 from firnline.settings import Settings
 
@@ -122,7 +122,9 @@ class Project:
         """What an epoch of a source took from the outside."""
         from firnline.tables.determinants import Determinants
 
-        return Determinants(self.catalog, pipeline, collection, lower)
+        main, branch = parted(pipeline)
+        behind = None if branch is None else Determinants(self.catalog, main, collection, lower)
+        return Determinants(self.catalog, pipeline, collection, lower, behind)
 
     def control(self, pipeline: str) -> Control:
         """The control table of a pipeline."""
@@ -142,14 +144,32 @@ class Project:
 
     def graph(self, name: str) -> Graph:
         """A pipeline's graph, without importing its module into this process."""
-        self._path(name)
-        document = recall(self._graphs, name, self.state()) or self._compile(name)
+        home = self.home(name)
+        home._path(parted(name)[0])
+        document = recall(self._graphs, name, home.state()) or self._compile(name)
         return Graph.of_json(document)
+
+    def home(self, name: str) -> Project:
+        """The project with the code of a pipeline: this one, but for a branch that has code of its own."""
+        if parted(name)[1] is None:
+            return self
+        from firnline.runtime.branch import note_of
+
+        code = note_of(self, name).code
+        return self if code is None else Project(self.settings.model_copy(update={"root": Path(code)}))
 
     def declared(self, name: str) -> Declared:
         """A pipeline with its functions; imports its module, and PySpark with it."""
+        home = self.home(name)
+        state = home.state()
+        declared, branch = home._declared(parted(name)[0]), parted(name)[1]
+        if branch is not None:
+            declared = replace(declared, graph=branched(declared.graph, name))
+        keep(self._graphs, name, state, declared.graph.as_json())
+        return declared
+
+    def _declared(self, name: str) -> Declared:
         self._path(name)
-        state = self.state()
         pipeline = self._import(name)
         from firnline.model.fingerprint import fingerprint
 
@@ -162,7 +182,6 @@ class Project:
         keeping = Keeping(self.settings.warehouse, self.settings.replicas)
         others = self._others(pipeline)
         graph = replace(check(pipeline, fingerprints, self.suites(), keeping, others), doc=inspect.getdoc(module) or "")
-        keep(self._graphs, name, state, graph.as_json())
         functions = {collection.name: function for collection, function in pipeline.declared}
         sinks = {sink.name: function for sink, function in pipeline.sinks}
         return Declared(graph, functions, root, next(iter(pipeline.loss_handlers), None), sinks)

@@ -110,7 +110,7 @@ class StageRun:
         made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
         plan = plan_of(self.session, self.collection, frames, made, self.declared.graph)
         destination = Rebuilding.beside(self._into(made.frame.schema), is_written=is_written)
-        lineages = {name: self._lineage(name, head) for name, head in inputs.items()}
+        lineages = {name: self.lineage(name, head) for name, head in inputs.items()}
         return Derived(self, plan, destination, made.frame, lineages, destination.parts)
 
     def _replayed(self, given: SourceEpoch, destination: Rewriting, is_corrected: bool) -> Staged | Verdict:
@@ -199,7 +199,7 @@ class StageRun:
         plan = plan_of(self.session, self.collection, frames, made, self.declared.graph)
         destination = self._into(made.frame.schema)
         checks = self._checks(destination)
-        lineages = {name: self._lineage(name, head) for name, head in inputs.items()}
+        lineages = {name: self.lineage(name, head) for name, head in inputs.items()}
         derived = Derived(self, plan, destination, made.frame, lineages, correction=mark)
         is_ahead = mark is not None and derived.is_ahead()
         staged = self._approved(checks, destination, derived.staged(generation), generation)
@@ -214,6 +214,10 @@ class StageRun:
     def _checks(self, destination: Destination) -> Checks:
         types = {column.name: column.kind.simpleString() for column in destination.columns}
         return Checks.of(self.project, self.declared.graph, self.collection, types)
+
+    def approved(self, destination: Destination, made: Staged | Verdict, generation: int) -> Staged | Verdict:
+        """What was staged elsewhere, if the collection's checks let it pass."""
+        return self._approved(self._checks(destination), destination, made, generation)
 
     def _approved(self, checks: Checks, destination: Destination, made: Staged | Verdict, generation: int) -> Staged | Verdict:
         """What was staged, if the collection's checks let it pass."""
@@ -244,7 +248,8 @@ class StageRun:
         columns = [column for column in (found.columns if found else ()) if column not in BOOKKEEPING]
         return state(self.session, table_name(graph.name, name), head.snapshot, self.epoch.upper, columns)
 
-    def _lineage(self, name: str, head: Head) -> Input:
+    def lineage(self, name: str, head: Head) -> Input:
+        """An input as this epoch reads it."""
         assert head.snapshot is not None
         entries = self.project.log(self.declared.graph.name, name).entries(self.epoch.lower)
         rows = sum(entry.rows for entry in entries if entry.description.upper <= self.epoch.upper)

@@ -136,7 +136,7 @@ def labels(project: Project, pipelines: Iterable[str]) -> dict[str, Callable[[in
 def targets_of(project: Project, asked: str | None) -> list[tuple[str, str]]:
     """The (pipeline, collection) to look at; hidden collections and control tables are among them."""
     pipeline, _, collection = (asked or "").partition(".")
-    pipelines = project.pipelines()
+    pipelines = [space for name in project.pipelines() for space in (name, *sorted(project.catalog.branches(name)))]
     if asked and pipeline not in pipelines:
         known = ", ".join(pipelines) or "none"
         raise FirnlineError("NO_SUCH_PIPELINE", f"there is no pipeline {pipeline!r}; this project has: {known}")

@@ -84,6 +84,15 @@ class Destination:
             stored = _stored(session, name, tuple(table.types.items()))
         return cls(session, log, name, head_of(table), tuple(staging.columns_of(stored, table.columns)), placement)
 
+    @classmethod
+    def there(cls, session: SparkSession, log: Log, placement: Placement | None) -> Destination:
+        """A log that is there, for rows of its own columns; placed as it has them if that is not said."""
+        table = log.load()
+        assert table is not None, "whoever asks has looked at it"
+        name = table_name(log.pipeline, log.collection)
+        columns = tuple(staging.columns_of(_stored(session, name, tuple(table.types.items())), table.columns))
+        return cls(session, log, name, head_of(table), columns, placement or Placement.of(table))
+
     @property
     def names(self) -> list[str]:
         """The collection's columns, in the table's order."""

@@ -23,7 +23,7 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from firnline.errors import FirnlineError
-from firnline.model.names import EPOCH, PART
+from firnline.model.names import EPOCH, PART, parted
 from firnline.model.stored_file import StoredFile
 from firnline.tables.avro import check_whole
 from firnline.tables.database import Database, reachable
@@ -87,6 +87,12 @@ class Catalog:
         if found is None:
             self._check_never_made(pipeline)
         return {name for (name,) in found or ()}
+
+    def branches(self, pipeline: str) -> set[str]:
+        """The names under which the collections of a pipeline's branches are."""
+        below = "SELECT DISTINCT table_namespace FROM iceberg_tables WHERE catalog_name = :catalog"
+        found = self._database.ask(_TABLES, below, catalog=NAME)
+        return {space for (space,) in found or () if parted(space)[0] == pipeline and space != pipeline}
 
     def create(
         self, pipeline: str, name: str, columns: pa.Schema, keys: Sequence[str], properties: Mapping[str, str]
@@ -165,6 +171,29 @@ class Catalog:
             if staged:
                 ExpireSnapshots(transaction).by_ids(list(staged)).commit()
 
+    def append(self, table: Metadata, summary: Mapping[str, str], files: Sequence[DataFile]) -> None:
+        """Append data files that another table names, in one transaction that knows no retry."""
+        from firnline.tables.transaction import SparingTransaction
+
+        loaded = self._loaded(table)
+        _check_clock(table)
+        with (
+            reachable(),
+            answering(self.warehouse),
+            SparingTransaction(loaded) as transaction,
+            transaction.update_snapshot(snapshot_properties=dict(summary)).fast_append() as append,
+        ):
+            for file in files:
+                append.append_data_file(file)
+
+    def register(self, pipeline: str, name: str, version: str) -> None:
+        """Let a table be what a metadata file says, unless it is there."""
+        from pyiceberg.exceptions import TableAlreadyExistsError
+
+        self._ensure_namespace(pipeline)
+        with reachable(), answering(self.warehouse), suppress(TableAlreadyExistsError):
+            self.sql.register_table((pipeline, name), version)
+
     def stage(self, table: Metadata, rows: pa.Table, summary: Mapping[str, str]) -> None:
         """Write rows as a snapshot beside the main line, sorted by the table's order; the files go again if it surely failed."""
         from pyiceberg.exceptions import CommitFailedException
@@ -238,7 +267,7 @@ class Catalog:
         """The data files that a snapshot brought."""
         with reachable(), answering(self.warehouse):
             loaded = self.iceberg(table.pipeline, table.name)
-            return tuple(_stored(file, table.columns[EPOCH]) for file in _files(loaded, snapshot))
+            return tuple(stored_file(file, table.columns[EPOCH]) for file in _files(loaded, snapshot))
 
     def held(self, table: Metadata) -> tuple[StoredFile, ...]:
         """All data files that the head names."""
@@ -247,7 +276,7 @@ class Catalog:
             head = None if table.current is None else loaded.snapshot_by_id(table.current)
             manifests = [] if head is None else head.manifests(loaded.io)
             entries = (entry for manifest in manifests for entry in manifest.fetch_manifest_entry(loaded.io))
-            return tuple(_stored(entry.data_file, table.columns[EPOCH]) for entry in entries)
+            return tuple(stored_file(entry.data_file, table.columns[EPOCH]) for entry in entries)
 
     def drop(self, table: Metadata, snapshots: Sequence[int], properties: Mapping[str, str] = MappingProxyType({})) -> None:
         """Drop snapshots, leaving the head as it is, and set properties, in one transaction that knows no retry."""
@@ -280,7 +309,7 @@ class Catalog:
         )
         with answering(self.warehouse):
             entries = named.fetch_manifest_entry(self._io)
-            return tuple(_stored(entry.data_file, table.columns.get(EPOCH)) for entry in entries)
+            return tuple(stored_file(entry.data_file, table.columns.get(EPOCH)) for entry in entries)
 
     def write(self, path: str, content: bytes) -> None:
         """Write a small file, whole or not at all."""
@@ -457,7 +486,8 @@ def _files(table: Table, snapshot_id: int) -> Iterator[DataFile]:
                 yield entry.data_file
 
 
-def _stored(file: DataFile, epoch: int | None) -> StoredFile:
+def stored_file(file: DataFile, epoch: int | None) -> StoredFile:
+    """A data file as a manifest names it; ``epoch`` is the id of the column of epochs."""
     several = (each.get(epoch, b"") if epoch is not None and each else b"" for each in (file.lower_bounds, file.upper_bounds))
     first, last = (int.from_bytes(bound, "little", signed=True) for bound in several)
     part = file.partition[0] if len(file.partition) else 0

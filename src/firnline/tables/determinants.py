@@ -20,14 +20,17 @@ _LONGEST = 150
 
 
 class Determinants:
-    """The determinants of the epoch of a collection that begins at ``lower``."""
+    """The determinants of the epoch of a collection that begins at ``lower``; what stands ``behind`` it is never logged anew."""
 
-    def __init__(self, catalog: Tables, pipeline: str, collection: str, lower: int) -> None:
+    def __init__(self, catalog: Tables, pipeline: str, collection: str, lower: int, behind: Determinants | None = None) -> None:
         self._catalog = catalog
+        self._behind = behind
         self._folder = f"{catalog.warehouse}/{pipeline}/{FOLDER}/{collection}/{lower}"
 
     def log(self, name: str, value: Any) -> Any:
         """Keep a value unless one of that name is there; returns the one that stands."""
+        if self._behind is not None and (found := self._behind.find(name, self)) is not self:
+            return found
         content = json.dumps({"name": name, "value": value}, separators=(",", ":"), allow_nan=False)
         stands = _value(self._catalog.write_once(self._path(name), content.encode()))
         world().reach("determinant.logged")
@@ -38,7 +41,7 @@ class Determinants:
         try:
             return _value(self._catalog.read(self._path(name)))
         except FileNotFoundError:
-            return default
+            return default if self._behind is None else self._behind.find(name, default)
 
     def forget(self, name: str) -> None:
         """Let the next attempt log a value of its own."""
@@ -48,7 +51,8 @@ class Determinants:
         """Every value, by name."""
         found = self._catalog.read_all(self._folder)
         logged = [json.loads(content) for path, content in found.items() if path.endswith(".json")]
-        return {entry["name"]: entry["value"] for entry in sorted(logged, key=lambda entry: str(entry["name"]))}
+        own = {entry["name"]: entry["value"] for entry in sorted(logged, key=lambda entry: str(entry["name"]))}
+        return own if self._behind is None else {**own, **self._behind.all()}
 
     def _path(self, name: str) -> str:
         """The file of a name; one too long for a file system is cut, and told from others by its hash."""

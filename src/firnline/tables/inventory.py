@@ -48,7 +48,7 @@ def inventory(catalog: Catalog, pipeline: str, name: str) -> Holding:
         table = catalog.at(pipeline, name, version)
         published = [*table.main_line()][::-1]
         file = File(table.location, None)
-        storage = _Storage.of(table.location)
+        storage = _Storage.of(table.location, table.shares)
     except FileNotFoundError:
         return Holding(pipeline, name, file, name == CONTROL)
     except Exception as error:
@@ -58,20 +58,23 @@ def inventory(catalog: Catalog, pipeline: str, name: str) -> Holding:
 
 @dataclass(frozen=True)
 class _Storage:
-    """The files below a table's folder, by path as the filesystem writes it, with their sizes."""
+    """The files below a table's folder, and those whose files it shares, by path as the filesystem writes it."""
 
     filesystem: Any
     sizes: Mapping[str, int]
+    own: str
+    """The table's folder."""
     named: set[str] = field(default_factory=set)
     """Those that somebody names."""
 
     @classmethod
-    def of(cls, folder: str) -> _Storage:
+    def of(cls, folder: str, shared: Sequence[str]) -> _Storage:
         filesystem, inner = fsspec.url_to_fs(folder)
         filesystem.invalidate_cache()
-        found = filesystem.find(inner, detail=True)
+        folders = (inner, *map(filesystem._strip_protocol, shared))
+        found = {path: info["size"] for each in folders for path, info in filesystem.find(each, detail=True).items()}
         # Names that begin with a dot are checksums, which Spark puts beside its files.
-        return cls(filesystem, {path: info["size"] for path, info in found.items() if not _name(path).startswith(".")})
+        return cls(filesystem, {path: size for path, size in found.items() if not _name(path).startswith(".")}, inner)
 
     def file(self, path: str, expected: int | None = None) -> File:
         """A file as the listing shows it."""
@@ -87,7 +90,7 @@ class _Storage:
 
     def unnamed(self) -> list[str]:
         """What nobody names; older metadata files are nobody's loss, and what is noted about copies is no part of the log."""
-        unnamed = self.sizes.keys() - self.named
+        unnamed = [path for path in self.sizes.keys() - self.named if path.startswith(f"{self.own}/")]
         return [path for path in unnamed if not path.endswith(".metadata.json") and "/firnline/replicas/" not in path]
 
 

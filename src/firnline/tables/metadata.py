@@ -13,6 +13,9 @@ from typing import Any
 SIDECAR = "firnline.sidecar"
 """Of a snapshot that was published, or exchanged files: where more is written down about it."""
 
+SHARES = "firnline.shares"
+"""Of a table: the folders of those whose files it names beside its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -77,6 +80,11 @@ class Metadata:
     def head(self) -> Snapshot | None:
         """The newest snapshot of the main line."""
         return None if self.current is None else self.snapshots[self.current]
+
+    @property
+    def shares(self) -> tuple[str, ...]:
+        """The folders of the tables whose files it names beside its own."""
+        return tuple(json.loads(self.properties.get(SHARES, "[]")))
 
     def main_line(self) -> Iterator[Snapshot]:
         """The snapshots of the main line, newest first; where some are not kept any more, those before them that are."""

@@ -58,6 +58,9 @@ class Tables(Protocol):
     def names(self, pipeline: str) -> set[str]:
         """The tables of a pipeline."""
 
+    def branches(self, pipeline: str) -> set[str]:
+        """The names under which the collections of a pipeline's branches are."""
+
     def create(
         self, pipeline: str, name: str, columns: pa.Schema, keys: Sequence[str], properties: Mapping[str, str]
     ) -> Metadata:

@@ -28,10 +28,10 @@ def state(
 ) -> pa.Table:
     """The rows of the state before the point ``upto``, in no particular order; of one part only, if one is given."""
     rows = _scanned(table, _within(term(EPOCH, "<", upto), part), columns, where)
-    weighted = _settled(rows).drop_columns([EPOCH])
+    weighted = settled(rows).drop_columns([EPOCH])
     has_removals = rows.num_rows > 0 and pc.min(rows[DIFF]).as_py() < 0
-    merged = _merged(weighted, []) if has_removals else weighted
-    return repeated(merged.filter(pc.greater(merged[DIFF], 0)))
+    net = merged(weighted, []) if has_removals else weighted
+    return repeated(net.filter(pc.greater(net[DIFF], 0)))
 
 
 def changes(
@@ -45,8 +45,8 @@ def changes(
     net: bool = False,
 ) -> pa.Table:
     """The weighted rows of the epochs in [lower, upper), with ``_diff``; with ``_epoch``, unless all epochs are taken as one."""
-    rows = _settled(_scanned(table, _within(between(lower, upper), part), columns, where))
-    return _merged(rows, [] if net else [EPOCH])
+    rows = settled(_scanned(table, _within(between(lower, upper), part), columns, where))
+    return merged(rows, [] if net else [EPOCH])
 
 
 def as_feed(weighted: pa.Table, numbered: Mapping[int, tuple[int, int]]) -> pa.Table:
@@ -119,7 +119,7 @@ def _scanned(table: Table, epochs: BooleanExpression, columns: Sequence[str] | N
     return holding(_scan(table, epochs, columns, where).to_arrow(), split(where)[1]).select([*names, EPOCH, DIFF])
 
 
-def _settled(rows: pa.Table) -> pa.Table:
+def settled(rows: pa.Table) -> pa.Table:
     """Rows in which no -0.0 is left, as Spark writes merged rows, and one NaN only."""
     for at, field in enumerate(rows.schema):
         if kinds.is_floating(field.type):
@@ -142,7 +142,7 @@ def _settled_value(value: Any) -> Any:
     return value
 
 
-def _merged(rows: pa.Table, further: list[str]) -> pa.Table:
+def merged(rows: pa.Table, further: list[str]) -> pa.Table:
     """Equal rows merged into one with the sum of their weights, zeros dropped."""
     names = [name for name in rows.column_names if name not in (EPOCH, DIFF)] + further
     if any(kinds.is_nested(rows.schema.field(name).type) for name in names):

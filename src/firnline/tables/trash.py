@@ -43,17 +43,24 @@ class Record:
     at: datetime
     why: str
     dropped: tuple[Dropped, ...]
+    files: tuple[str, ...] = ()
+    """Other files that go last: of a table that is forgotten, its versions."""
+    folders: tuple[str, ...] = ()
+    """Those of tables that are about to be forgotten; nothing goes before they are."""
 
     def as_json(self) -> bytes:
         """The file's content."""
         document = {"version": _VERSION, "at": self.at.isoformat(), "why": self.why, "dropped": [*map(asdict, self.dropped)]}
-        return json.dumps(document).encode()
+        forgotten = {name: found for name, found in (("files", self.files), ("folders", self.folders)) if found}
+        return json.dumps({**document, **forgotten}).encode()
 
     @classmethod
     def of_json(cls, path: str, content: bytes) -> Record:
         """Read ``as_json`` back."""
         data: dict[str, Any] = json.loads(content)
-        return cls(path, datetime.fromisoformat(data["at"]), data["why"], tuple(Dropped(**each) for each in data["dropped"]))
+        dropped = tuple(Dropped(**each) for each in data["dropped"])
+        more = (tuple(data.get(name, ())) for name in ("files", "folders"))
+        return cls(path, datetime.fromisoformat(data["at"]), data["why"], dropped, *more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +87,22 @@ class Trash:
         path = f"{table.location}/{FOLDER}/{world().new_id()}.json"
         dropped = tuple(_dropped(table.snapshots[each]) for each in snapshots)
         self.tables.write(path, Record(path, world().now(), why, dropped).as_json())
+        world().reach("trash.written")
+
+    def put_tables(self, table: Metadata, forgotten: Iterable[Metadata]) -> None:
+        """Write down which tables are about to be forgotten, with what is in their own trash, in that of another."""
+        path = f"{table.location}/{FOLDER}/{world().new_id()}.json"
+        dropped, files, folders = list[Dropped](), list[str](), list[str]()
+        for each in forgotten:
+            records = self.records(each)
+            dropped += map(_dropped, each.snapshots.values())
+            dropped += (of for record in records for of in record.dropped)
+            folder = f"{each.location}/metadata"
+            versions = (found for found in self.tables.paths(folder) if found.endswith(".metadata.json"))
+            files += (*versions, *(record.path for record in records))
+            folders.append(each.location)
+        record = Record(path, world().now(), "dropped", tuple(dropped), tuple(files), tuple(folders))
+        self.tables.write(path, record.as_json())
         world().reach("trash.written")
 
     def records(self, table: Metadata) -> list[Record]:
@@ -125,6 +148,7 @@ class Trash:
             if dropped.sidecar:
                 notes = (*self._noted(dropped.sidecar, "recut"), dropped.sidecar)
                 layers[2].update({path: Piece(path, 0) for path in notes})
+        layers[2].update({path: Piece(path, 0) for path in record.files})
         return [piece for layer in layers for piece in layer.values() if file_key(piece.path) not in named]
 
     def is_due(self, record: Record, grace: timedelta) -> bool:
