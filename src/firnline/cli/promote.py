@@ -35,7 +35,7 @@ def promote(
         if plan is not None and dry_run:
             found = preview(project, graph, plan, 0)
             document["collections"] = [asdict(each) for each in found]
-            lines = [(each.collection, each.added, each.removed, each.changed) for each in found]
+            lines: list[tuple[Any, ...]] = [(each.collection, each.added, each.removed, each.changed) for each in found]
         elif plan is not None:
             outcomes = list(promoted(project, graph, plan, session))
             document["outcomes"] = [{**asdict(each), "epoch": graph.schedule.label(each.epoch.lower)} for each in outcomes]

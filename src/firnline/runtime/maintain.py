@@ -25,7 +25,7 @@ from firnline.runtime.pruning import entries_to_forget, forget_entries, notes_to
 from firnline.runtime.safepoint import let_go, safe_point
 from firnline.tables.control import TABLE
 from firnline.tables.expiry import expirable, outdated, unset
-from firnline.tables.trash import Piece, Record, Trash
+from firnline.tables.trash import Piece, Record, Trash, file_key
 from firnline.world import world
 
 if TYPE_CHECKING:
@@ -243,15 +243,13 @@ class _Maintenance:
         """What is in the trash for long enough."""
         for table in self.tables():
             for record in self.trash.records(table):
-                if not self.trash.is_due(record, self.grace) or self.trash.is_waiting(table, record):
-                    continue
-                pieces, is_last = self._pieces(table, record) if self._others() else ([], True)
-                if pieces or is_last:
+                is_due = self.trash.is_due(record, self.grace) and not self.trash.is_waiting(table, record)
+                if is_due and (not self._others() or self._pieces(table, record) is not None):
                     yield table, record
 
     def deleted(self, table: Metadata, record: Record) -> Planned:
         """What would be removed of a record."""
-        pieces, _ = self._pieces(table, record)
+        pieces = self._pieces(table, record) or []
         return Planned(self.pipeline, table.name, "delete", files=len(pieces), bytes=sum(piece.bytes for piece in pieces))
 
     def pruning(self) -> Iterator[Planned]:
@@ -294,9 +292,11 @@ class _Maintenance:
         """Remove some files of a record, as the tables are now, and forget it if these were the last."""
         table = self.project.catalog.table(self.pipeline, name)
         assert table is not None, "it was looked at"
-        pieces, is_last = self._pieces(table, record)
+        pieces = self._pieces(table, record)
+        if pieces is None:
+            return Planned(self.pipeline, name, "delete")
         gone = list(self.trash.remove(self._without_copies(pieces[:_PIECES])))
-        if len(gone) == len(pieces) and is_last:
+        if len(gone) == len(pieces):
             self.trash.close(table, record)
         return Planned(self.pipeline, name, "delete", files=len(gone), bytes=sum(each.bytes for each in gone))
 
@@ -329,13 +329,15 @@ class _Maintenance:
             self.failed.add((step.what, step.collection))
             yield Done(step, time.monotonic() - began, error)
 
-    def _pieces(self, table: Metadata, record: Record) -> tuple[list[Piece], bool]:
-        """The files of a record that nobody names, and whether nobody else names others that this pipeline does not."""
+    def _pieces(self, table: Metadata, record: Record) -> list[Piece] | None:
+        """The files of a record that nobody names; None as long as a branch, or what this one branched from, needs some of it."""
         own = self._named(self.tables())
         others = [each for space in self._others() for each in self.tables(space)]
-        pieces = self.trash.contents(table, record, own | self._named(others))
-        is_last = not others or len(self.trash.contents(table, record, own)) == len(pieces)
-        return pieces, is_last and not any(each.location in record.folders for each in others)
+        pieces = self.trash.contents(table, record, own)
+        if any(each.location in record.folders for each in others):
+            return None
+        elsewhere = self._named(others)
+        return None if any(file_key(piece.path) in elsewhere for piece in pieces) else pieces
 
     def _named(self, tables: Iterable[Metadata]) -> set[str]:
         """Every file that a snapshot of some tables names."""

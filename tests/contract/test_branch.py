@@ -1,0 +1,201 @@
+"""Branches on real logs without Spark: killed anywhere, the same command finishes what was begun; no shared file is ever lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from firnline.errors import FirnlineError
+from firnline.failpoints import VARIABLE
+from firnline.model.description import Verdict
+from firnline.model.digest import Digest
+from firnline.model.fingerprint import Fingerprint
+from firnline.plan.frontier import Frontier
+from firnline.runtime.branch import branches, create, drop, is_whole
+from firnline.runtime.branch_run import missing, run
+from firnline.runtime.diff import diff, sides
+from firnline.runtime.maintain import tidied
+from firnline.runtime.project import Project
+from firnline.runtime.verify import verify
+from firnline.tables.log import PARTITION_BY, PARTS
+from firnline.tables.sidecar import Sidecar
+from firnline.tables.trash import file_key
+from tests.project import compiled, make_project
+
+PIPELINE = """
+    import firnline as fl
+
+    web = fl.Pipeline("web", schedule=1, start=0)
+
+    @web.source(keys=["k"])
+    def visits(epoch):
+        raise AssertionError("nothing is computed here")
+
+    @web.stage(keys=["k"])
+    def seen(visits):
+        raise AssertionError("nothing is computed here")
+"""
+STORED = pa.schema([("k", pa.string()), ("_epoch", pa.int64()), ("_diff", pa.int64()), ("_part", pa.int32())])
+CHILD = """
+from firnline.runtime.project import Project
+from firnline.runtime.branch import create, drop
+from firnline.runtime.branch_run import missing, run
+project = Project.load()
+"""
+CREATE = "create(project, project.graph('web'), 'b', 3, None)"
+RUN = "list(run(project, 'web__b', missing(project, 'web__b'), None))"
+DROP = "drop(project, 'web', 'b')"
+ALWAYS = [
+    (CREATE, "safepoint.committed"),
+    (CREATE, "branch.written"),
+    (CREATE, "branch.forked"),
+    (RUN, "branch.taken"),
+    (DROP, "trash.written"),
+    (DROP, "branch.dropping"),
+    (DROP, "branch.forgotten"),
+]
+AT_NIGHT = [
+    *(
+        (CREATE, point)
+        for point in ("safepoint.judged", "branch.noted", "branch.forked@2", "frontier.judged", "frontier.committed")
+    ),
+    *((RUN, point) for point in ("branch.taking", "branch.taken@2", "frontier.judged")),
+    *((DROP, point) for point in ("branch.dropping@2", "safepoint.judged", "safepoint.committed")),
+]
+DYING = [*ALWAYS, *(pytest.param(*each, marks=pytest.mark.nightly) for each in AT_NIGHT)]
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """Five epochs of a source and a stage."""
+    project = compiled(make_project(tmp_path_factory.mktemp("web"), web=PIPELINE), "web")
+    graph = project.graph("web")
+    for epoch in range(5):
+        for name in ("visits", "seen"):
+            _publish(project, name, epoch, graph.fingerprints[name])
+    project.control("web").advance(Frontier(5, {"visits": 0, "seen": 0}))
+    return project
+
+
+def _publish(project: Project, name: str, epoch: int, code: str) -> None:
+    log = project.log("web", name)
+    log.create(pa.schema([("k", pa.string())]), ("k",), 0, {PARTITION_BY: '["k"]', PARTS: "1"})
+    attempt = f"{name}{epoch}"
+    log.stage(attempt, epoch, pa.Table.from_pylist([_row(f"{name} {epoch}", epoch)], schema=STORED))
+    digests = {(epoch, 0): Digest(1, 1, epoch + 1, epoch + 7)}
+    sidecar = Sidecar(name, epoch, epoch + 1, attempt, Fingerprint(code), {}, digests, 0.5, parts=1)
+    assert log.publish(0, sidecar, log.staged(attempt)) is Verdict.FREE
+
+
+def _row(key: str, epoch: int) -> dict[str, object]:
+    return {"k": key, "_epoch": epoch, "_diff": 1, "_part": 0}
+
+
+def _rows(project: Project, space: str, name: str) -> list[str]:
+    return sorted(project.catalog.iceberg(space, name).scan().to_arrow()["k"].to_pylist())
+
+
+def _killed(project: Project, what: str, point: str) -> None:
+    name, _, number = point.partition("@")
+    armed = {**os.environ, VARIABLE: f"{name}=kill" + (f"@{number}" if number else "")}
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD + what], cwd=project.settings.root, env=armed, capture_output=True, text=True
+    )
+    assert done.returncode == -signal.SIGKILL, f"{point}: {done.stdout}{done.stderr}"
+
+
+def _create(project: Project) -> None:
+    """Create the branch, unless whoever was killed had come to the end."""
+    if not is_whole(project, "web__b"):
+        create(project, project.graph("web"), "b", 3, None)
+
+
+def _run(project: Project) -> None:
+    list(run(project, "web__b", missing(project, "web__b"), _forbidden))
+
+
+def _forbidden() -> None:
+    raise AssertionError("nothing is to be computed")
+
+
+def _check_whole(project: Project, upto: int) -> None:
+    for name in ("visits", "seen"):
+        assert _rows(project, "web__b", name) == [f"{name} {epoch}" for epoch in range(upto)]
+        assert _rows(project, "web", name) == [f"{name} {epoch}" for epoch in range(5)]
+    assert verify(project).problems == ()
+
+
+@pytest.mark.parametrize(("what", "point"), DYING)
+def test_whoever_is_killed_leaves_what_the_same_command_finishes(web: Project, what: str, point: str) -> None:
+    if what != CREATE:
+        _create(web)
+    if what == DROP:
+        _run(web)
+    _killed(web, what, point)
+    assert verify(web).problems == ()
+    if what == CREATE:
+        _create(web)
+        _check_whole(web, 3)
+        _run(web)
+    if what == RUN:
+        _run(web)
+    if what != DROP:
+        _check_whole(web, 5)
+    if what != DROP or list(branches(web, web.graph("web"))):
+        drop(web, "web", "b")
+    assert list(branches(web, web.graph("web"))) == []
+    assert web.catalog.branches("web") == set()
+    list(tidied(web, web.graph("web"), timedelta()))
+    assert verify(web).problems == ()
+    assert _rows(web, "web", "seen") == [f"seen {epoch}" for epoch in range(5)]
+    assert not list(Path(file_key(web.catalog.warehouse), "web__b").rglob("*.parquet"))
+
+
+def test_identical_branches_are_told_so_without_reading_a_data_file(web: Project) -> None:
+    opened: list[str] = []
+
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
+        if event == "open" and str(arguments[0]).endswith(".parquet"):
+            opened.append(str(arguments[0]))
+
+    _create(web)
+    _run(web)
+    sys.addaudithook(hook)
+    opened.clear()
+    found = diff(web, *sides(web, web.graph("web"), "main", "b"))
+    assert found.is_same
+    assert opened == []
+    later = diff(web, *sides(web, web.graph("web"), "main@1", "main@3"), rows=5)
+    assert [(each.added, each.removed, each.files_read) for each in later.collections] == [(2, 0, 2), (2, 0, 2)]
+    assert [row.new for row in later.collections[0].rows] == [{"k": "visits 2"}, {"k": "visits 3"}]
+    assert opened, "the hook sees what is read"
+    drop(web, "web", "b")
+
+
+def test_two_creators_and_two_droppers_agree(web: Project) -> None:
+    commands = [subprocess.Popen([sys.executable, "-c", CHILD + CREATE], cwd=web.settings.root, stderr=-1) for _ in range(2)]
+    ended = sorted(each.wait() for each in commands)
+    assert ended in ([0, 0], [0, 1])  # who comes late is told that it is there
+    _check_whole(web, 3)
+    commands = [subprocess.Popen([sys.executable, "-c", CHILD + DROP], cwd=web.settings.root, stderr=-1) for _ in range(2)]
+    assert 0 in {each.wait() for each in commands}
+    assert web.catalog.branches("web") == set()
+    assert verify(web).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "code"),
+    [("views", 3, "BAD_NAME"), ("main", 3, "BAD_NAME"), ("B", 3, "BAD_NAME"), ("b", 9, "EPOCH_NOT_COMPLETE")],
+)
+def test_what_cannot_be_a_branch_is_refused(web: Project, name: str, at: int, code: str) -> None:
+    with pytest.raises(FirnlineError, match=code):
+        create(web, web.graph("web"), name, at, None)
+    assert list(branches(web, web.graph("web"))) == []
