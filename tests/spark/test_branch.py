@@ -8,16 +8,24 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql.connect.session import SparkSession
 
+from firnline.errors import FirnlineError
+from firnline.failpoints import Armed
+from firnline.model.graph import Graph
 from firnline.runtime.advance import Outcome
 from firnline.runtime.branch import create, drop
 from firnline.runtime.branch_run import missing, run
+from firnline.runtime.diff import diff, sides
 from firnline.runtime.maintain import is_tidy, maintained
 from firnline.runtime.project import Project
+from firnline.runtime.promote import planned, promote
 from firnline.runtime.safepoint import safe_point
 from firnline.runtime.verify import verify
-from firnline.tables.trash import file_key
+from firnline.tables.scan import changes as changed_rows
+from firnline.tables.trash import Trash, file_key
+from firnline.world import World, replaced
 from tests.spark.running import rows, run_epoch
 
 NOW = timedelta()
@@ -112,32 +120,39 @@ def test_files_are_shared_and_stay_as_long_as_anybody_names_them(project: Callab
     name = _name("shared")
     made = project(**{name: TWO.format(name=name)})
     graph, space = made.graph(name), f"{name}__same"
-    for epoch in range(6):
+    for epoch in range(5):
         run_epoch(made, spark, name, str(epoch))
-    create(made, graph, "same", 5, None)
+    create(made, graph, "same", 4, None)
     shared = _held(made, space, "numbers")
     assert shared < _held(made, name, "numbers")
     branch = made.graph(space)
     for collection in ("numbers", "totals"):
-        assert rows(made, branch, collection) == rows(made, graph, collection, "4")
-        assert spark.table(f"lake.{space}.{collection}").where("_epoch >= 5").count() == 0
-    assert made.catalog.iceberg(space, "numbers").scan().to_arrow().num_rows == sum(20 + 5 * epoch for epoch in range(5))
-    held = safe_point(made, graph)
-    assert held.at <= 5
-    assert any(hold.kind == "branch" and "branch drop same" in hold.release for hold in held.holds)
+        assert rows(made, branch, collection) == rows(made, graph, collection, "3")
+        assert spark.table(f"lake.{space}.{collection}").where("_epoch >= 4").count() == 0
+    assert made.catalog.iceberg(space, "numbers").scan().to_arrow().num_rows == sum(20 + 5 * epoch for epoch in range(4))
     assert verify(made, space, spark).problems == verify(made, name, spark).problems == ()
-
     assert {each.how for each in run(made, space, missing(made, space), _forbidden)} == {"taken"}
     for collection in ("numbers", "totals"):
         assert _digests(made, space, collection) == _digests(made, name, collection)
+    drop(made, name, "same")
 
+    create(made, graph, "same", 5, None)
+    shared = _held(made, space, "numbers")
     _maintain(made, spark, name)
-    gone = shared - _held(made, name, "numbers")
-    assert gone, "main has merged what it shares"
+    for epoch in (5, 6):
+        run_epoch(made, spark, name, str(epoch))
+    held = safe_point(made, graph)
+    assert held.at == 5
+    assert any(hold.kind == "branch" and "branch drop same" in hold.release for hold in held.holds)
+    _maintain(made, spark, name)
+    main = made.log(name, "numbers").load()
+    assert main is not None
+    gone = shared - Trash(made.catalog).named(main)
+    assert gone, "main has merged what it shares, and dropped what named it"
     assert all(Path(path).exists() for path in gone), "and no file went that the branch names"
     assert is_tidy(made, graph, NOW)
+    assert {each.how for each in run(made, space, missing(made, space), _forbidden)} == {"taken"}
     assert rows(made, branch, "totals") == rows(made, graph, "totals")
-    assert verify(made, space, spark).problems == verify(made, name, spark).problems == ()
 
     before = _held(made, name, "numbers")
     _maintain(made, spark, space)
@@ -155,26 +170,95 @@ def test_files_are_shared_and_stay_as_long_as_anybody_names_them(project: Callab
     assert not list(Path(file_key(made.catalog.warehouse), space).rglob("*.parquet"))
 
 
-def test_only_what_changed_is_computed(project: Callable[..., Project], spark: SparkSession, tmp_path: Path) -> None:
+def test_what_if_from_branch_to_promotion(project: Callable[..., Project], spark: SparkSession, tmp_path: Path) -> None:
+    """A stage in the middle changes: only it and what comes of it is computed, named, and promoted."""
     name = _name("priced")
     made = project(**{name: SIX.format(name=name, least=0)})
     graph, space = made.graph(name), f"{name}__dear"
-    for epoch in range(4):
+    for epoch in range(3):
         run_epoch(made, spark, name, str(epoch))
     unmoved = {each: made.catalog.version(name, each) for each in made.catalog.names(name) if each != "_frontier"}
-    code = _code(tmp_path, "dear", **{name: SIX.format(name=name, least=5)})
-    create(made, graph, "dear", 2, code)
+    create(made, graph, "dear", 1, _code(tmp_path, "dear", **{name: SIX.format(name=name, least=5)}))
     outcomes = _run(made, spark, space)
-    computed = {each.collection for each in outcomes if each.how == "computed"}
-    assert computed == {"sold", "described", "by_kind"}, "neither upstream nor sideways"
+    assert {each.collection for each in outcomes if each.how == "computed"} == CHANGED, "neither upstream nor sideways"
     assert {each.collection for each in outcomes if each.how == "taken"} == {"orders", "items", "by_shop"}
     branch = made.graph(space)
-    whole = project(**{f"{name}_anew": SIX.format(name=f"{name}_anew", least=5)})
-    for epoch in range(4):
-        run_epoch(whole, spark, f"{name}_anew", str(epoch))
-    for each in graph.collections:
-        assert rows(made, branch, each.name) == rows(whole, whole.graph(f"{name}_anew"), each.name), each.name
+    _check(made, branch, least=5, epochs=3)
     assert unmoved == {each: made.catalog.version(name, each) for each in unmoved}, "main is not disturbed"
-    assert verify(made, space, spark).problems == ()
+    assert verify(made, space).problems == ()
     assert _run(made, spark, space) == []
+
+    found = diff(made, *sides(made, graph, "main", "dear"), rows=100)
+    assert found.first == "sold"
+    verdicts = {each.collection: each for each in found.collections}
+    assert {name for name, each in verdicts.items() if not each.is_same} == CHANGED
+    assert verdicts["sold"].why == "its code differs"
+    assert (verdicts["sold"].added, verdicts["sold"].removed, verdicts["sold"].changed) == (0, 15, 0), (
+        "five prices below it, thrice"
+    )
+    (kinds,) = ([(row.old, row.new) for row in verdicts["by_kind"].rows],)
+    old, new = _by_kind(0, 3), _by_kind(5, 3)
+    assert sorted((o["kind"], o["revenue"], n["revenue"], o["n"], n["n"]) for o, n in kinds if o and n) == sorted(
+        (kind, old[kind][0], new[kind][0], old[kind][1], new[kind][1]) for kind in old
+    )
+    assert {each.column for each in verdicts["by_kind"].columns} == {"revenue", "n"}
+
+    with pytest.raises(FirnlineError, match="PROMOTE_CODE_DIFFERS"):
+        planned(made, graph, "dear", _forbidden, is_rebased=False)
+    made = project(**{name: SIX.format(name=name, least=5)})
+    graph = made.graph(name)
+    plan = planned(made, graph, "dear", _forbidden, is_rebased=False)
+    assert plan is not None
+    assert (plan.epoch.lower, set(plan.changed)) == (3, CHANGED)
+    before = {each: rows(made, graph, each) for each in CHANGED}
+    interrupted = World()
+    interrupted._armed = Armed.of("promote.published=raise@2")
+    with replaced(interrupted), pytest.raises(OSError, match="failpoint"):
+        list(promote(made, graph, plan, lambda: spark))
+    assert {each: rows(made, graph, each) for each in CHANGED} == before, "readers see all of it or nothing"
+    again = planned(made, graph, "dear", _forbidden, is_rebased=False)
+    assert again == plan
+    done = list(promote(made, graph, plan, lambda: spark))
+    assert {each.collection for each in done if each.how == "computed"} <= {each.name for each in graph.collections}
+    _check(made, graph, least=5, epochs=4)
+    _check(made, branch, least=5, epochs=4)
+    assert [row[-1] for row in _feed(made, graph, "sold", 3)].count("DELETE") == 15
+    assert planned(made, graph, "dear", _forbidden, is_rebased=False) is None, "it is promoted already"
+    assert all(each.fingerprint.plan for each in list(made.log(name, "sold").entries())[:1])
+
     drop(made, name, "dear")
+    _maintain(made, spark, name)
+    run_epoch(made, spark, name, "4")
+    _check(made, graph, least=5, epochs=5)
+    assert verify(made, name, spark).problems == ()
+
+
+CHANGED = {"sold", "described", "by_kind"}
+
+
+def _sold(least: int, epochs: int) -> list[tuple[int, int, int, float]]:
+    """What the pipeline should say, without a line of it."""
+    every = [(100 * epoch + n, n % 7, n % 3, float(n)) for epoch in range(epochs) for n in range(21)]
+    return [row for row in every if row[3] >= least]
+
+
+def _by_kind(least: int, epochs: int) -> dict[str, tuple[float, int]]:
+    kinds: dict[str, tuple[float, int]] = {}
+    for _, item, _, price in _sold(least, epochs):
+        kind = "even" if item % 2 == 0 else "odd"
+        revenue, number = kinds.get(kind, (0.0, 0))
+        kinds[kind] = (revenue + price, number + 1)
+    return kinds
+
+
+def _check(made: Project, graph: Graph, least: int, epochs: int) -> None:
+    assert sorted(rows(made, graph, "sold")) == _sold(least, epochs)
+    assert sorted(rows(made, graph, "by_kind")) == sorted((kind, *of) for kind, of in _by_kind(least, epochs).items())
+    shops = [(shop, sum(price for *_, of, price in _sold(0, epochs) if of == shop)) for shop in range(3)]
+    assert sorted(rows(made, graph, "by_shop")) == shops
+
+
+def _feed(made: Project, graph: Graph, collection: str, epoch: int) -> list[tuple[Any, ...]]:
+    table = made.catalog.iceberg(graph.name, collection)
+    found = changed_rows(table, epoch, epoch + 1)
+    return [(*(row[name] for name in ("k", "price")), "DELETE" if row["_diff"] < 0 else "INSERT") for row in found.to_pylist()]

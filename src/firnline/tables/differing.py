@@ -62,7 +62,7 @@ def differing(before: pa.Table, after: pa.Table, keys: Sequence[str]) -> Differi
     if not set(keys) <= set(rows.column_names):
         return Differing(added, removed, removed.slice(0, 0), added.slice(0, 0))
     pairs = pa.concat_tables([_numbered(removed, keys, _OLD), _numbered(added, keys, _NEW)], promote_options="default")
-    found = pairs.group_by(list(keys)).aggregate([(_OLD, "max"), (_NEW, "max")])
+    found = pairs.group_by(list(keys)).aggregate([(_OLD, "max"), (_NEW, "max")]).sort_by([(key, "ascending") for key in keys])
     old, new = found[f"{_OLD}_max"], found[f"{_NEW}_max"]
     both = pc.and_(pc.is_valid(old), pc.is_valid(new))
     return Differing(
