@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from firnline.airflow.dag import maintenance_dag, pipeline_dag, repair_dag, replicate_dag
+    from firnline.airflow.dag import branch_dag, maintenance_dag, pipeline_dag, repair_dag, replicate_dag
 
-__all__ = ["maintenance_dag", "pipeline_dag", "repair_dag", "replicate_dag"]
+__all__ = ["branch_dag", "maintenance_dag", "pipeline_dag", "repair_dag", "replicate_dag"]
 
 
 def __getattr__(name: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
@@ -134,10 +134,17 @@ class Api:
         return tuple(line for entry in answer["content"] for line in _lines(entry))
 
     def trigger(
-        self, dag: str, logical_date: datetime | None, interval: tuple[datetime, datetime] | None = None, run: str | None = None
+        self,
+        dag: str,
+        logical_date: datetime | None,
+        interval: tuple[datetime, datetime] | None = None,
+        run: str | None = None,
+        conf: Mapping[str, Any] | None = None,
     ) -> str:
         """Start a run by hand. Airflow gives it the interval that *ends* at the logical date, unless one is named."""
         body: dict[str, Any] = {"logical_date": logical_date.isoformat() if logical_date else None, "dag_run_id": run}
+        if conf:
+            body["conf"] = dict(conf)
         if interval:
             body |= {"data_interval_start": interval[0].isoformat(), "data_interval_end": interval[1].isoformat()}
         return str(self._call("POST", f"dags/{dag}/dagRuns", json=body)["dag_run_id"])

@@ -12,11 +12,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable
+from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable, Param
 
 from firnline.airflow.names import MAINTENANCE, REPAIR, REPLICATE
 from firnline.airflow.operator import (
     AdvanceOperator,
+    BranchOperator,
     CompleteOperator,
     FrontierSensor,
     MaintenanceOperator,
@@ -46,6 +47,28 @@ def pipeline_dag(name: str) -> DAG:
     file = sys._getframe(1).f_code.co_filename
     project = Project.load(Path(file).parent)
     dag = graph_dag(project.settings.root, project.graph(name))
+    dag.fileloc = file
+    return dag
+
+
+def branch_dag(name: str) -> DAG:
+    """The DAG that runs a branch of the pipeline of that name, in the project that holds the calling file, when it is triggered."""
+    file = sys._getframe(1).f_code.co_filename
+    branch = Param(
+        type="string", minLength=1, title="Branch", description="The branch's name, as 'firnline branch list' shows it."
+    )
+    dag = DAG(
+        f"{name}__branch",
+        schedule=None,
+        start_date=to_datetime(0),
+        max_active_runs=1,
+        is_paused_upon_creation=False,
+        default_args={"owner": "firnline", **RETRIES},
+        description=f"Runs a branch of {name}; what its code did not change is taken, not computed.",
+        params={"branch": branch},
+        tags={"firnline"},
+    )
+    BranchOperator(task_id="run", root=str(Project.load(Path(file).parent).settings.root), pipeline=name, dag=dag)
     dag.fileloc = file
     return dag
 

@@ -334,6 +334,44 @@ class MaintenanceOperator(CommandOperator):
         return "maintained"
 
 
+class BranchOperator(CommandOperator):
+    """Run a branch of a pipeline, which the run's parameter names; Spark runs only if something is to be computed.
+
+    A run with a logical date brings it through the epoch around that date, if the pipeline has it; otherwise through all that the pipeline has.
+
+    Args:
+        root: The project's folder.
+        pipeline: The pipeline's name.
+        kwargs: What every operator takes.
+    """
+
+    def __init__(self, *, root: str, pipeline: str, **kwargs: Any) -> None:
+        super().__init__(root=root, **kwargs)
+        self.pipeline = pipeline
+
+    def execute(self, context: Any) -> str:
+        """Do it; the outcome is "kept" or "run"."""
+        from firnline.model.names import branch_space
+        from firnline.runtime.branch_run import missing
+
+        branch = str(context["params"]["branch"])
+        try:
+            project, graph = _loaded(self.root, self.pipeline)
+            epochs = missing(project, branch_space(self.pipeline, branch))
+        except FirnlineError as error:
+            raise _told(self, branch, str(error), error.retryable) from None
+        date = context.get("logical_date")
+        last = None if date is None else graph.schedule.point(date.isoformat())
+        wanted = [epoch for epoch in epochs if last is None or epoch.lower <= last]
+        if not wanted:
+            self.log.info("kept: the branch already holds what is asked for")
+            return "kept"
+        words = ("--pipeline", self.pipeline, "--to", graph.schedule.label(wanted[-1].lower))
+        if not self._ran(project.settings, "branch", "run", branch, *words):
+            raise _told(self, branch, "the branch could not be run; the lines above say why", False)
+        return "run"
+
+
 class ReplicateOperator(BaseOperator):
     """Copy what all pipelines of a project published to their replicas, without Spark.
 
