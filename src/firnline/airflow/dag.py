@@ -52,7 +52,7 @@ def pipeline_dag(name: str) -> DAG:
 
 
 def branch_dag(name: str) -> DAG:
-    """The DAG that runs a branch of the pipeline of that name, in the project that holds the calling file, when it is triggered."""
+    """The DAG that runs a branch of the pipeline of that name, in the project that holds the calling file."""
     file = sys._getframe(1).f_code.co_filename
     branch = Param(
         type="string", minLength=1, title="Branch", description="The branch's name, as 'firnline branch list' shows it."

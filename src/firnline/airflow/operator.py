@@ -337,7 +337,7 @@ class MaintenanceOperator(CommandOperator):
 class BranchOperator(CommandOperator):
     """Run a branch of a pipeline, which the run's parameter names; Spark runs only if something is to be computed.
 
-    A run with a logical date brings it through the epoch around that date, if the pipeline has it; otherwise through all that the pipeline has.
+    A run with a logical date brings it through the epoch around that, if the pipeline has it; one without, through all there is.
 
     Args:
         root: The project's folder.

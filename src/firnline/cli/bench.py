@@ -105,6 +105,49 @@ def overhead(
 
 
 @bench.command()
+def whatif(
+    rows: Annotated[int, typer.Option(min=1_000, help="Orders per epoch.")] = 300_000,
+    epochs: Annotated[int, typer.Option(min=2, help="Epochs that the pipeline has.")] = 20,
+    runs: Annotated[int, typer.Option(min=1, help="Counted rounds; there is one more to warm up.")] = 3,
+    work: Annotated[Path | None, typer.Option(help="An empty folder for tables; a temporary one by default.")] = None,
+    json: Json = False,
+) -> None:
+    """Compare a what-if by a branch with one by computing everything anew and joining it with what there is."""
+    import tempfile
+
+    checkout = _checkout()
+    measure = _loaded("measure", "whatif")
+    with tempfile.TemporaryDirectory() as temporary, _progress(json) as say:
+        root = (work or Path(temporary)).resolve()
+        rounds = measure.measured(root, checkout / ".firnline" / "jars", rows, epochs, runs, say)
+    ratio = median(each.ratio for each in rounds)
+    is_equal = all(each.ours_differing == each.full_differing for each in rounds)
+    if json:
+        told = [{**asdict(each), "ratio": each.ratio} for each in rounds]
+        print_json({"rows": rows, "epochs": epochs, "machine": _machine(), "rounds": told, "ratio": ratio, "equal": is_equal})
+    else:
+        lines = [
+            (
+                *(_steps(of) for of in (each.full, each.ours)),
+                f"{each.ratio:.1f}",
+                each.computed,
+                sum(each.ours_differing.values()),
+            )
+            for each in rounds
+        ]
+        columns = ("everything anew", "branch", "times", "computed", "rows that differ")
+        print_table(f"What if, at {epochs} epochs of {rows:,} orders, seconds", columns, lines)
+        console.print(f"A what-if by everything anew takes {ratio:.1f} times as long.")
+    if not is_equal:
+        raise typer.Exit(1)
+
+
+def _steps(seconds: dict[str, float]) -> str:
+    parts = ", ".join(f"{name} {of:.1f}" for name, of in seconds.items())
+    return f"{sum(seconds.values()):.1f} ({parts})"
+
+
+@bench.command()
 def recovery(
     visits: Annotated[int, typer.Option(min=400_000, help="Visits in a large epoch.")] = 1_000_000,
     runs: Annotated[int, typer.Option(min=1, help="Counted rounds; there is one more to warm up.")] = 1,
