@@ -29,9 +29,12 @@ def run(
     json: Json = False,
 ) -> None:
     """Compute epochs in one Spark session: what the log already holds is skipped, the rest is computed in order."""
+    from firnline.model.names import parted
     from firnline.runtime.project import Project
 
     project = Project.load()
+    if parted(pipeline)[1] is not None:
+        raise FirnlineError("BAD_OPTION", f"{pipeline!r} is a branch", todo="Run it with 'firnline branch run'.")
     declared = project.declared(pipeline)
     epochs = _epochs(project, declared, first, last)
     failed: dict[str, FirnlineError] = {}

@@ -93,9 +93,9 @@ class Graph:
 
 
 def branched(graph: Graph, name: str) -> Graph:
-    """The graph of a branch: the same under another name, with no copies elsewhere and no tables for others."""
+    """The graph of a branch: the same under another name, with nothing that others get to see: copies, tables, sinks."""
     collections = tuple(replace(each, publish=None, level="disk") for each in graph.collections)
-    return replace(graph, name=name, collections=collections, replicas=())
+    return replace(graph, name=name, collections=collections, replicas=(), sinks=())
 
 
 def _collection(entry: dict[str, Any]) -> Collection:

@@ -190,14 +190,9 @@ def _fork(project: Project, graph: Graph, note: Note) -> None:
     from firnline.tables.control import TABLE
     from firnline.tables.forking import fork
 
-    generations = {}
     for name in sorted(project.catalog.names(graph.name) - {TABLE}):
-        into = project.log(note.space, name)
-        fork(project.catalog, project.log(graph.name, name), into, note.at)
-        head = into.head()
-        if head is not None and "__" not in name:
-            generations[name] = head.description.generation
-    project.control(note.space).advance(Frontier(note.at, generations))
+        fork(project.catalog, project.log(graph.name, name), project.log(note.space, name), note.at)
+    project.control(note.space).advance(Frontier(note.at, {}))  # which generations, the first epoch tells
 
 
 def _forget(project: Project, pipeline: str, space: str) -> None:

@@ -20,7 +20,7 @@ from firnline.model.names import EPOCH
 from firnline.model.stored_file import StoredFile
 from firnline.tables.catalog import Catalog, stored_file
 from firnline.tables.commit import until_known
-from firnline.tables.layers import KIND, REPAIR, description_of, layers, newest_exchange, of_generation, range_of
+from firnline.tables.layers import KIND, REPAIR, description_of, layers, line, newest_exchange, newest_rescale, range_of
 from firnline.tables.log import ATTEMPT, FINGERPRINT, PLAN, START, Entry, Log, cut_into, entries_of, head_of, summary_of
 from firnline.tables.metadata import SHARES, SIDECAR, Metadata, Snapshot
 from firnline.tables.port import Exchange
@@ -80,7 +80,7 @@ def take(catalog: Catalog, source: Log, into: Log, entry: Entry) -> Verdict:
         table, theirs = into.load(), source.load()
         if table is None or theirs is None or cut_into(table) != cut_into(theirs) or table.columns != theirs.columns:
             return Verdict.MOVED
-        if any(snapshot.summary.get(ATTEMPT) == entry.attempt for snapshot in of_generation(table)):
+        if any(snapshot.summary.get(ATTEMPT) == entry.attempt for snapshot in line(table)):
             return Verdict.FREE
         head = head_of(table)
         verdict = head.description.judge(head.description.generation, entry.lower, entry.description.upper)
@@ -124,7 +124,8 @@ def _forked(catalog: Catalog, source: Metadata, kept: Sequence[Snapshot], into: 
         raise FirnlineError("COMMIT_CONTENDED", f"{source.pipeline}.{source.name} moved meanwhile")
     # A branch of the same name may have been dropped a moment ago, and its files wait to be removed.
     location = f"{catalog.warehouse}/{into.pipeline}/{into.collection}-{uuid4().hex[:8]}"
-    ids: set[int | None] = {each.id for each in kept}
+    rescale = newest_rescale(source)  # it tells where it is written down how older layers are cut
+    ids: set[int | None] = {each.id for each in (*kept, *([] if rescale is None else [rescale]))}
     first = {**theirs.metadata.properties, SHARES: json.dumps([source.location, *source.shares])}
     draft = _with_snapshots(theirs.metadata, ids | {source.current}).model_copy(
         update={"table_uuid": uuid4(), "location": location, "properties": first, "metadata_log": []}
@@ -159,7 +160,7 @@ def _cut(source: Metadata, newest: Snapshot, note: Repair, path: str) -> dict[st
     described, upper = description_of(source, newest), range_of(source, newest).upper
     since = min(max(described.since, int(source.properties[START])), upper)
     code = {name: newest.summary[name] for name in (FINGERPRINT, PLAN) if name in newest.summary}
-    description = Description(described.generation, since, upper)
+    description = Description(head_of(source).description.generation, since, upper)
     return {**description.as_properties(), KIND: REPAIR, ATTEMPT: note.attempt, SIDECAR: path, **code}
 
 
