@@ -40,7 +40,7 @@ def page_plugin() -> type[AirflowPlugin]:
     """The plugin of the project that holds the calling file."""
     folder = Path(sys._getframe(1).f_code.co_filename).parent
     # Relative, so that an Airflow below another path than / finds it too.
-    where = {"nav": "", "dag": "?dag_id={DAG_ID}", "dag_run": "?dag_id={DAG_ID}&run_id={RUN_ID}"}
+    where = {"nav": "", "dag": "?on=dag&dag_id={DAG_ID}", "dag_run": "?on=run&dag_id={DAG_ID}&run_id={RUN_ID}"}
     views = [
         {
             "name": NAME,

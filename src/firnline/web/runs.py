@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -53,9 +52,5 @@ def running(dags: Iterable[str]) -> Mapping[str, str]:
 
 
 def _word(value: object) -> str | None:
-    """A returned word, as XCom stores it."""
-    try:
-        found = json.loads(value) if isinstance(value, str) else value
-    except ValueError:
-        return None
-    return found if isinstance(found, str) else None
+    """A returned word, as XCom stores it: JSON, or what the database's driver has read from that."""
+    return value.strip('"') if isinstance(value, str) else None

@@ -16,6 +16,7 @@ const VIEWS = {
   storage: ["Storage", storageView],
   quality: ["Quality", qualityView],
 };
+const NOWHERE = { dag_id: null, view: null, run_id: null, upto: null, cell: null, collection: null, of: null, part: null };
 const app = document.getElementById("app");
 const state = Object.fromEntries(new URLSearchParams(location.search));
 let [watching, told, failure] = [null, null, null];
@@ -80,11 +81,10 @@ function head() {
       label,
     );
   });
-  const isEmbedded = "embedded" in state;
   return h(
     "header",
     { class: "head" },
-    h("div", { class: "title" }, !isEmbedded && h("button", { class: "link", onclick: () => open({ dag_id: null, view: null, run_id: null, upto: null }) }, "Pipelines"), !isEmbedded && h("span", { class: "dim" }, "/"), h("h1", {}, state.dag_id)),
+    h("div", { class: "title" }, !state.on && [h("button", { class: "link", onclick: () => open(NOWHERE) }, "Pipelines"), h("span", { class: "dim" }, "/")], h("h1", {}, state.dag_id)),
     told && h("div", { class: "tabs", role: "tablist", "aria-label": "Views" }, tabs),
     told && h("div", { class: "acts" }, told.repairing && repairing(told.repairing), repairButton()),
   );

@@ -6,7 +6,8 @@ import { count, h, minute, plural, render, s, size } from "./dom.js";
 const [WIDTH, HEIGHT, LEFT, BOTTOM] = [520, 150, 44, 20];
 
 export function storageView({ told }) {
-  const head = ["collection", "layers", "files", "bytes", "stored rows", "rows of the state", "read amplification", "layers, oldest first"].map((each) => h("th", { scope: "col" }, each));
+  const names = ["collection", "layers", "files", "bytes", "stored rows", "rows of the state", "read amplification", "layers, oldest first"];
+  const head = names.map((each, number) => h("th", { scope: "col", class: number > 0 && number < 7 ? "number" : null }, each));
   const lines = told.collections.filter((each) => each.stored);
   const past = h("div", { class: "charts" }, h("p", { class: "empty" }, "Reading the past …"));
   ask(told.pipeline, "/storage").then(
@@ -56,7 +57,7 @@ function chart(title, samples, names, value, floor = 0) {
     const points = samples.filter((each) => each.collection === name && value(each) !== null).map((each) => [x(each.upper), y(value(each))]);
     return s("g", { class: `series c${number % 8}` }, s("polyline", { points: points.map((each) => each.join(",")).join(" ") }), points.length < 40 && points.map(([cx, cy]) => s("circle", { cx, cy, r: 2.5 })), s("title", {}, name));
   });
-  const ticks = [0, most / 2, most].map((each) => [s("line", { class: "axis", x1: LEFT, x2: WIDTH - 6, y1: y(each), y2: y(each) }), s("text", { class: "dim", x: LEFT - 6, y: y(each) + 4, "text-anchor": "end" }, most > 4 ? Math.round(each) : each.toFixed(1))]);
+  const ticks = [0, most / 2, most].map((each) => [s("line", { class: "axis", x1: LEFT, x2: WIDTH - 6, y1: y(each), y2: y(each) }), s("text", { class: "dim", x: LEFT - 6, y: y(each) + 4, "text-anchor": "end" }, most < 10 ? each.toFixed(1) : count(Math.round(each)))]);
   const ends = uppers.length ? [s("text", { class: "dim", x: LEFT, y: HEIGHT - 4 }, uppers[0]), uppers.length > 1 && s("text", { class: "dim", x: WIDTH - 6, y: HEIGHT - 4, "text-anchor": "end" }, uppers.at(-1))] : [];
   return h("figure", {}, h("figcaption", {}, title), s("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": title }, ticks, lines, ends));
 }
