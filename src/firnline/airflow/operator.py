@@ -27,6 +27,7 @@ from airflow.sdk.exceptions import (
     AirflowRescheduleException,
 )
 
+from firnline.airflow.metrics import emit
 from firnline.airflow.warden import family
 from firnline.engine.launch import launch_conf
 from firnline.errors import FirnlineError
@@ -160,6 +161,7 @@ class CompleteOperator(BaseOperator):
             label = graph.schedule.label(epoch.lower)
             subject = f"{self.pipeline} at {label}"
             complete(project, graph, epoch)
+            emit(project, graph, epoch)
         except FirnlineError as error:
             raise _told(self, subject, str(error), error.retryable) from None
         self.log.info("complete: all collections of %s hold %s", self.pipeline, label)
