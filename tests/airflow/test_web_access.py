@@ -30,6 +30,16 @@ ENDPOINTS: dict[tuple[str, str], tuple[str, Any, dict[str, int]]] = {
         None,
         {"anonymous": 401, "vera": 404, "uma": 404, "admin": 404},
     ),
+    ("POST", "/api/pipelines/{dag_id}/rewind"): (
+        "api/pipelines/slow/rewind",
+        {"to": "2026-01-01", "stage": "nobody"},
+        {"anonymous": 401, "vera": 403, "uma": 404, "admin": 404},
+    ),
+    ("POST", "/api/pipelines/{dag_id}/undo"): (
+        "api/pipelines/slow/undo",
+        {},
+        {"anonymous": 401, "vera": 403, "uma": 400, "admin": 400},  # there is nothing to undo
+    ),
     ("POST", "/api/pipelines/{dag_id}/release"): (
         "api/pipelines/slow/release",
         {"hold": "nobody's"},
@@ -129,7 +139,7 @@ def test_a_hold_is_released_by_those_who_may_and_the_audit_log_says_who(
     graph = project.graph("slow")
     hold(project, graph, lambda _, floor: Hold("reader", "dashboard", floor, "ana"))
     document = callers["vera"].get("api/pipelines/slow").json()
-    assert document["may"] == {"release": False, "repair": False}
+    assert document["may"] == {"edit": False, "repair": False}
     assert [(each["name"], each["owner"]) for each in document["safety"]["holds"] if each["is_releasable"]] == [
         ("dashboard", "ana")
     ]

@@ -197,6 +197,27 @@ def test_a_hold_is_released_when_it_is_confirmed_by_somebody_who_may(browser: Br
     assert control.holds() == ()
 
 
+def test_a_rewind_is_shown_first_and_can_be_undone(browser: Browser, project: Project, server: Server) -> None:
+    def ends() -> list[str]:
+        heads = (project.log("amplab", name).head() for name in ("revenue_by_ip", "top_sources", "user_visits"))
+        return [project.graph("amplab").schedule.label(head.description.upper) for head in heads if head]
+
+    with opened(browser, server, "/dags/amplab/plugin/firnline_dag") as (page, inner):
+        inner.locator('[data-key="cell-revenue_by_ip@2026-01-03"]').click()
+        inner.locator('[data-key="rewind"]').click()
+        dialog = inner.get_by_role("dialog")
+        expect(dialog).to_contain_text("revenue_by_ip ends at 2026-01-03 instead of 2026-01-04")
+        page.screenshot(path=SCREENSHOTS / "rewind.png")
+        assert ends() == ["2026-01-04"] * 3
+        dialog.get_by_role("button", name="Rewind", exact=True).click()
+        expect(inner.locator('[data-key="cell-top_sources@2026-01-03"]')).to_have_attribute("data-state", "missing")
+        assert ends() == ["2026-01-03", "2026-01-03", "2026-01-04"]
+        inner.get_by_role("button", name="Undo …").click()
+        inner.get_by_role("dialog").get_by_role("button", name="Undo", exact=True).click()
+        expect(inner.locator('[data-key="cell-top_sources@2026-01-03"]')).not_to_have_attribute("data-state", "missing")
+    assert ends() == ["2026-01-04"] * 3
+
+
 def test_a_repair_repairs(browser: Browser, project: Project, server: Server) -> None:
     (manifest, *_) = taken(project, "amplab", "top_sources").revisions[1].manifests or ()
     local(manifest.file.path).unlink()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import asdict
 from functools import partial
 from importlib.resources import files
 from typing import Annotated, Any, Literal
@@ -25,6 +26,7 @@ from firnline.runtime.history import told as history
 from firnline.runtime.lineage import lineage as lineage_of
 from firnline.runtime.overview import EPOCHS, Overview, overview
 from firnline.runtime.project import Project
+from firnline.runtime.rewind import rewind, undo
 from firnline.web.access import may, may_run, sent_as_json
 from firnline.web.answers import Answers
 from firnline.web.documents import (
@@ -58,6 +60,20 @@ class Release(BaseModel):
     """Which hold to let go of."""
 
     hold: str = Field(min_length=1, max_length=200)
+
+
+class Back(BaseModel):
+    """Where to go back to, with which collection; a dry one only says what would be done."""
+
+    to: str = Field(max_length=40)
+    stage: str | None = Field(default=None, max_length=200)
+    dry: bool = True
+
+
+class Forth(BaseModel):
+    """Undo the newest rewind; a dry one only says what would be done."""
+
+    dry: bool = True
 
 
 def application(project: Project) -> FastAPI:
@@ -110,7 +126,7 @@ def application(project: Project) -> FastAPI:
             graph = project.graph(dag_id)
             found = overview(project, graph, upto, epochs)
         document = pipeline_document(graph, found, _tasks(graph, found))
-        document["may"] = {"release": may(user, "PUT", dag_id), "repair": may_run(user, REPAIR)}
+        document["may"] = {"edit": may(user, "PUT", dag_id), "repair": may_run(user, REPAIR)}
         document["repairing"] = running([REPAIR]).get(REPAIR)
         return _answer(request, document)
 
@@ -137,6 +153,17 @@ def application(project: Project) -> FastAPI:
         project.graph(dag_id)
         released = project.control(dag_id).release(asked.hold)
         return _answer(request, {"released": released.as_json()})
+
+    @app.post("/api/pipelines/{dag_id}/rewind", dependencies=[CanEdit, Depends(sent_as_json), Depends(action_logging())])
+    def rewind_pipeline(request: Request, user: GetUserDep, dag_id: str, asked: Back) -> Response:
+        graph = project.graph(dag_id)
+        point = graph.schedule.epoch_at(graph.schedule.point(asked.to)).lower
+        report = rewind(project, graph, point, asked.stage, user.get_name(), is_dry=asked.dry)
+        return _answer(request, asdict(report))
+
+    @app.post("/api/pipelines/{dag_id}/undo", dependencies=[CanEdit, Depends(sent_as_json), Depends(action_logging())])
+    def undo_rewind(request: Request, user: GetUserDep, dag_id: str, asked: Forth) -> Response:
+        return _answer(request, asdict(undo(project, project.graph(dag_id), user.get_name(), is_dry=asked.dry)))
 
     return app
 

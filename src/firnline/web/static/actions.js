@@ -41,6 +41,37 @@ export function openRelease(pipeline, hold, refresh) {
   });
 }
 
+// What a rewind would do is asked first, and shown.
+export async function openRewind(pipeline, collection, epoch, refresh) {
+  const asked = { to: epoch, stage: collection };
+  await openReport(pipeline, "/rewind", asked, `Rewind ${collection} to ${epoch}?`, "Rewind", refresh, (report) => [
+    `${collection} and all that comes of it hold nothing from ${epoch} on, at once: ${lines(report)}.`,
+    ...report.beyond.map((each) => `${each} of another pipeline has read what is taken out: rewind it too.`),
+    "The next runs of these epochs compute them again. Until then it can be undone.",
+  ]);
+}
+
+async function openUndo(pipeline, refresh) {
+  await openReport(pipeline, "/undo", {}, "Undo the newest rewind?", "Undo", refresh, (report) => [`What it took out comes back as it was: ${lines(report)}.`]);
+}
+
+const lines = (report) => report.logs.map((each) => `${each.log} ends at ${each.after} instead of ${each.before}`).join(", ") || "no log changes";
+
+async function openReport(pipeline, path, asked, title, word, refresh, said) {
+  let report;
+  try {
+    report = await tell(pipeline, path, { ...asked, dry: true });
+  } catch (error) {
+    note(error.message, "failed");
+    return;
+  }
+  confirm(title, said(report), word, async () => {
+    await tell(pipeline, path, { ...asked, dry: false });
+    const made = note([`${word}: done. `, path === "/rewind" && h("button", { class: "link", onclick: () => (made.remove(), openUndo(pipeline, refresh)) }, "Undo …")].filter(Boolean), "done");
+    await refresh();
+  });
+}
+
 export function openRepair(pipeline, collection, refresh) {
   const asked = collection ? `${pipeline}.${collection}` : pipeline;
   const said = [

@@ -1,10 +1,11 @@
 // Epochs across, collections down. Arrow keys move, Enter opens what is known of a cell.
 
+import { openRewind } from "./actions.js";
 import { count, h, minute, time } from "./dom.js";
 import { go, runPage } from "./embedding.js";
 import { STATES } from "./words.js";
 
-export function gridView({ told, state, open }) {
+export function gridView({ told, state, open, refresh }) {
   if (!told.epochs.length) return h("p", { class: "empty" }, "No epoch is due yet.");
   const isWide = told.epochs.length <= 12;
   const marked = told.epochs.findIndex(([lower]) => state.run_start && same(lower, state.run_start));
@@ -37,7 +38,7 @@ export function gridView({ told, state, open }) {
         state.upto && h("button", { "data-key": "newest", onclick: () => open({ upto: null, cell: null }) }, "newest"),
       ),
     ),
-    cell && detail(told, line, cell, open),
+    cell && detail(told, line, cell, { open, refresh }),
   ];
 }
 
@@ -82,7 +83,7 @@ function legend(told) {
   return h("ul", { class: "legend", "aria-label": "Legend" }, shown.map(([name, [sign, said]]) => h("li", { title: said }, h("i", { class: `cell ${name}`, "aria-hidden": "true" }, sign), name)));
 }
 
-function detail(told, line, cell, open) {
+function detail(told, line, cell, { open, refresh }) {
   const facts = [
     ["state", STATES[cell.state][1]],
     ["rows changed", cell.rows === null ? "not told apart" : count(cell.rows)],
@@ -100,6 +101,7 @@ function detail(told, line, cell, open) {
       "p",
       { class: "acts" },
       cell.published_at && cell.state !== "merged" && h("button", { "data-key": "to-lineage", onclick: () => open({ view: "lineage", of: `${line.name}@${cell.epoch}`, part: null }) }, "Where it came from"),
+      cell.published_at && cell.state !== "merged" && h("button", { "data-key": "rewind", disabled: !told.may.edit, title: told.may.edit ? "Take out this epoch and those after it" : `You may not edit the DAG ${told.pipeline}`, onclick: () => openRewind(told.pipeline, line.name, cell.epoch, refresh) }, "Rewind to here …"),
       href && h("a", { href, onclick: (event) => go(event, href) }, "Its task in Airflow"),
     ),
   );

@@ -88,7 +88,7 @@ function table(told, holds, refresh) {
       h("td", {}, minute(each.since)),
       h("td", {}, `${minute(each.until)}${each.is_expired ? " expired" : ""}`),
       h("td", { class: "dim" }, each.release),
-      h("td", {}, each.is_releasable && h("button", { "data-key": `release-${each.name}`, disabled: !told.may.release, title: told.may.release ? `Release ${each.name}` : `You may not edit the DAG ${told.pipeline}`, onclick: () => openRelease(told.pipeline, each, refresh) }, "Release …")),
+      h("td", {}, each.is_releasable && h("button", { "data-key": `release-${each.name}`, disabled: !told.may.edit, title: told.may.edit ? `Release ${each.name}` : `You may not edit the DAG ${told.pipeline}`, onclick: () => openRelease(told.pipeline, each, refresh) }, "Release …")),
     ),
   );
   return h("div", { class: "scroll" }, h("table", { class: "facts" }, h("thead", {}, h("tr", {}, head)), h("tbody", {}, rows)));
