@@ -197,6 +197,21 @@ def test_a_hold_is_released_when_it_is_confirmed_by_somebody_who_may(browser: Br
     assert control.holds() == ()
 
 
+def test_a_repair_repairs(browser: Browser, project: Project, server: Server) -> None:
+    (manifest, *_) = taken(project, "amplab", "top_sources").revisions[1].manifests or ()
+    local(manifest.file.path).unlink()
+    assert verify(project, "amplab").problems
+    server.api.unpause("firnline_repair")
+    with opened(browser, server, "/dags/amplab/plugin/firnline_dag") as (page, inner):
+        inner.get_by_role("button", name="Repair …").click()
+        inner.get_by_role("dialog").get_by_role("button", name="Repair", exact=True).click()
+        expect(inner.get_by_text("The repair has ended")).to_be_visible(timeout=5 * PATIENCE)
+        page.screenshot(path=SCREENSHOTS / "repaired.png")
+    server.api.pause("firnline_repair")
+    assert verify(project, "amplab").problems == ()
+    assert any(run.kind == "manual" and run.state == "success" for run in server.api.runs("firnline_repair"))
+
+
 def test_a_rewind_is_shown_first_and_can_be_undone(browser: Browser, project: Project, server: Server) -> None:
     def ends() -> list[str]:
         heads = (project.log("amplab", name).head() for name in ("revenue_by_ip", "top_sources", "user_visits"))
@@ -216,18 +231,3 @@ def test_a_rewind_is_shown_first_and_can_be_undone(browser: Browser, project: Pr
         inner.get_by_role("dialog").get_by_role("button", name="Undo", exact=True).click()
         expect(inner.locator('[data-key="cell-top_sources@2026-01-03"]')).not_to_have_attribute("data-state", "missing")
     assert ends() == ["2026-01-04"] * 3
-
-
-def test_a_repair_repairs(browser: Browser, project: Project, server: Server) -> None:
-    (manifest, *_) = taken(project, "amplab", "top_sources").revisions[1].manifests or ()
-    local(manifest.file.path).unlink()
-    assert verify(project, "amplab").problems
-    server.api.unpause("firnline_repair")
-    with opened(browser, server, "/dags/amplab/plugin/firnline_dag") as (page, inner):
-        inner.get_by_role("button", name="Repair …").click()
-        inner.get_by_role("dialog").get_by_role("button", name="Repair", exact=True).click()
-        expect(inner.get_by_text("The repair has ended")).to_be_visible(timeout=5 * PATIENCE)
-        page.screenshot(path=SCREENSHOTS / "repaired.png")
-    server.api.pause("firnline_repair")
-    assert verify(project, "amplab").problems == ()
-    assert any(run.kind == "manual" and run.state == "success" for run in server.api.runs("firnline_repair"))
