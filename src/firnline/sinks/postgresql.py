@@ -54,9 +54,14 @@ def _answering(tables: str) -> Iterator[None]:
     try:
         yield
     except (psycopg.OperationalError, psycopg.InternalError) as error:
-        raise FirnlineError("SINK_UNAVAILABLE", f"PostgreSQL, for {tables}: {error}") from error
+        raise FirnlineError("SINK_UNAVAILABLE", f"PostgreSQL, for {tables}: {_line(error)}") from error
     except psycopg.Error as error:
-        raise FirnlineError("SINK_REFUSED", f"PostgreSQL, for {tables}: {error}") from error
+        raise FirnlineError("SINK_REFUSED", f"PostgreSQL, for {tables}: {_line(error)}") from error
+
+
+def _line(error: psycopg.Error) -> str:
+    """What the database says, on one line."""
+    return " ".join(str(error).split())
 
 
 def _keep_marks(connection: Connection[Any], following: Following) -> None:
