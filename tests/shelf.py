@@ -50,9 +50,13 @@ class Shelf:
         """One more epoch each."""
         for delta in changes:
             epoch = len(self.deltas)
-            name = f"{self.collection}{epoch}"
+            head = self.log.head()
+            generation = head.description.generation if head else 0
+            name = f"{self.collection}{epoch}" + (f"of{generation}" if generation else "")
             self._stage(name, epoch, [(row, epoch, diff) for row, diff in delta])
-            assert self.log.publish(0, self._sidecar(name, epoch, epoch + 1, delta), self.log.staged(name)) is Verdict.FREE
+            assert (
+                self.log.publish(generation, self._sidecar(name, epoch, epoch + 1, delta), self.log.staged(name)) is Verdict.FREE
+            )
             self.deltas.append(delta)
 
     def complete(self) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from firnline.errors import FirnlineError
 from firnline.runtime.project import Project
+from firnline.runtime.rewind import rewind
 from firnline.runtime.sink import deliver
 from firnline.world import World, replaced
 from tests.contract.housekeeping import Killed, Mortal
@@ -272,3 +273,26 @@ def test_what_the_database_cannot_hold_is_refused_and_nothing_is_half_written(
     sinking.follow([(bad, -1)])
     with pytest.raises(FirnlineError, match="SINK_REFUSED"):
         sinking.deliver("table")
+
+
+def test_after_a_rewind_the_table_is_right_and_others_begin_anew(sinking: Sinking, database: psycopg.Connection[Any]) -> None:
+    root = sinking.project.settings.root
+    for left in ("told", "broken"):
+        (root / left).unlink(missing_ok=True)
+    sinking.follow(*HISTORY)
+    for sink in ("table", "parquet", "tell"):
+        sinking.deliver(sink)
+    rewind(sinking.project, sinking.project.graph("web"), 2, None, "me")
+    del sinking.deltas[2:]
+    assert [sinking.deliver(sink) for sink in ("table", "parquet", "tell")] == [[], [], []]
+    for number, delta in enumerate(([(row(2), -1), (row(40), 1)], [(row(40), -1), (row(40, 1), 1)]), 2):
+        sinking.follow(delta)
+        for sink in ("table", "parquet", "tell"):
+            assert sinking.deliver(sink) == [str(number)]
+        assert rows(database) == expected(sinking, number + 1)
+    assert sorted(each.name for each in (root / "out" / "parquet").iterdir()) == ["2__1", "3__1", "4"]
+    assert [(each["key"], each["after"], each["rows"]) for each in sinking.told()] == [
+        ("web.tell/4", None, 13),
+        ("web.tell/2__1", None, len(sinking.state(3))),
+        ("web.tell/3__1", "2", 2),
+    ]

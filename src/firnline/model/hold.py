@@ -56,6 +56,8 @@ class Hold:
     """How one gets rid of it: a command, or what to do."""
     delivered: Mapping[str, int] | None = None
     """Of a sink, the generations of the collections whose state at the point it has delivered; None if it is yet to."""
+    line: int = 0
+    """Of a sink or reader, how often a rewind took back what it had seen."""
 
     def is_expired(self, now: datetime) -> bool:
         """Whether its lease has ended.

@@ -2,7 +2,7 @@
 
 A sink's hold at p, which has no lease, says: the state at p of these collections, in these generations, was delivered, or, if it
 names none, is to be. A new sink begins with all there is, delivered as the newest complete epoch. Which one that is, is recorded
-first, so that a retry delivers the same.
+first, so that a retry delivers the same. A rewind behind p sets the hold back, in the commit that decides it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ class Delivery:
     epoch: Epoch
     lowers: Mapping[str, int]
     generations: Mapping[str, int]
+    line: int = 0
 
 
 def begun(pipeline: str, sink: Sink, frontier: Frontier, now: str) -> Hold:
@@ -34,11 +35,11 @@ def begun(pipeline: str, sink: Sink, frontier: Frontier, now: str) -> Hold:
 def next_delivery(schedule: Schedule, sink: Sink, there: Hold, frontier: Frontier) -> Delivery | None:
     """What a sink is to deliver next; None if it has delivered all that is complete.
 
-    A collection that it has not delivered before, because its function did not take it, is delivered from the start.
+    A collection that it has not delivered before, or that was taken back behind what it delivered, is delivered from the start.
     """
     if any(name not in frontier.generations for name in sink.inputs):
         return None
-    if there.delivered is None:
+    if there.delivered is None and there.at > schedule.start:
         epoch = schedule.epoch_at(there.at - 1)
     elif there.at < frontier.upper:
         epoch = schedule.epoch_at(there.at)
@@ -46,11 +47,11 @@ def next_delivery(schedule: Schedule, sink: Sink, there: Hold, frontier: Frontie
         return None
     known = there.delivered or {}
     lowers = {name: there.at if name in known else schedule.start for name in sink.inputs}
-    return Delivery(epoch, lowers, {name: frontier.generations[name] for name in sink.inputs})
+    return Delivery(epoch, lowers, {name: frontier.generations[name] for name in sink.inputs}, there.line)
 
 
 def delivered(there: Hold, done: Delivery) -> Hold:
-    """The hold of a sink that has delivered something; it never moves back."""
-    if there.delivered is not None and there.at >= done.epoch.upper:
+    """The hold of a sink that has delivered something; it never moves back. What a rewind took back meanwhile does not count."""
+    if there.line != done.line or (there.delivered is not None and there.at >= done.epoch.upper):
         return there
     return replace(there, at=max(there.at, done.epoch.upper), delivered=done.generations)

@@ -97,7 +97,7 @@ def rewound(graph: Graph, present: Agreement, rewind: Rewind, heads: Mapping[str
     logs = {name: head.generation + 1 for name, head in heads.items()}
     decided = replace(rewind, upper=frontier.upper, logs=logs)
     held = Hold("rewind", decided.name, to, decided.owner, decided.since, release=release_of(graph, decided.name))
-    return replace(_decided(present, frontier, decided), holds=present.with_hold(held).holds)
+    return _decided(present, frontier, decided).with_hold(held)
 
 
 def undone(graph: Graph, present: Agreement, undo: Rewind, heads: Mapping[str, Description]) -> Agreement:
@@ -146,4 +146,15 @@ def _free(graph: Graph, present: Agreement) -> Frontier:
 def _decided(present: Agreement, frontier: Frontier, rewind: Rewind) -> Agreement:
     generations = {name: rewind.logs.get(name, generation) for name, generation in frontier.generations.items()}
     cut = Frontier(min(frontier.upper, rewind.to), generations)
-    return replace(present, frontier=cut, rewinds=(*present.rewinds, rewind))
+    holds = tuple(_taken_back(each, rewind) for each in present.holds)
+    return replace(present, frontier=cut, rewinds=(*present.rewinds, rewind), holds=holds)
+
+
+def _taken_back(hold: Hold, rewind: Rewind) -> Hold:
+    """The hold of a sink or reader that has seen what is taken back. A sink begins anew there, with what goes back."""
+    if hold.kind not in ("sink", "reader") or hold.at <= rewind.to:
+        return hold
+    if hold.kind == "reader":
+        return replace(hold, line=hold.line + 1)
+    kept = None if hold.delivered is None else {name: at for name, at in hold.delivered.items() if name not in rewind.logs}
+    return replace(hold, at=rewind.to, delivered=kept, line=hold.line + 1)

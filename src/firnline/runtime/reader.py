@@ -57,7 +57,7 @@ class Reader:
             upto: The last epoch; the newest that is complete by default.
             net: Whether the epochs are taken as one; otherwise each is told by itself.
         """
-        there = self._held()
+        there = _unrewound(self._held())
 
         def view(graph: Graph, collection: str, end: int) -> Changes:
             if graph.name != self._graph.name:
@@ -78,7 +78,7 @@ class Reader:
         seen = start if epoch is None else visible_upto(self._project, self._graph, epoch)
 
         def place(agreement: Agreement, since: int) -> Hold:
-            there = _of(self._graph, agreement.held(self.name), self.name)
+            there = _unrewound(_of(self._graph, agreement.held(self.name), self.name))
             at = max(there.at, seen)
             if at < since:
                 raise _expired(self._graph, there, since)
@@ -149,6 +149,12 @@ def reader(
 def _of(graph: Graph, there: Hold | None, name: str) -> Hold:
     if there is None or there.kind != "reader":
         raise FirnlineError("NO_SUCH_HOLD", f"{graph.name!r} has no reader {name!r}: it was released")
+    return there
+
+
+def _unrewound(there: Hold) -> Hold:
+    if there.line:
+        raise FirnlineError("READER_REWOUND", f"{there} has seen epochs that were rewound since")
     return there
 
 

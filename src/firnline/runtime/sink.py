@@ -91,7 +91,8 @@ def _deliver(project: Project, declared: Declared, sink: Sink, delivery: Deliver
         if each._view.generation != delivery.generations[name]:
             raise FirnlineError("GENERATION_CHANGED", f"{graph.name}.{name} moved while the sink {sink.name!r} looked at it")
     full, label = f"{graph.name}.{sink.name}", graph.schedule.label(delivery.epoch.lower)
-    epoch = SinkEpoch.of(graph.schedule, delivery.epoch, f"{full}/{label}")
+    line = f"__{delivery.line}" if delivery.line else ""
+    epoch = SinkEpoch.of(graph.schedule, delivery.epoch, f"{full}/{label}{line}")
     try:
         returned = declared.sinks[sink.name](epoch, **changes)
     except FirnlineError:
@@ -100,7 +101,7 @@ def _deliver(project: Project, declared: Declared, sink: Sink, delivery: Deliver
         where = user_line(error, project.settings.root)
         what = f"the sink {sink.name!r} failed at {label}: {type(error).__name__}: {error}"
         raise FirnlineError("SINK_FAILED", what, where) from error
-    write(_targets(sink, returned, changes), full, label.replace(":", ""), connections)
+    write(_targets(sink, returned, changes), full, label.replace(":", "") + line, connections)
 
 
 def _targets(sink: Sink, returned: Any, changes: dict[str, Changes]) -> list[Target]:

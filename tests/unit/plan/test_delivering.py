@@ -1,13 +1,35 @@
 """What a sink delivers next follows from its hold and the frontier alone."""
 
 from dataclasses import replace
+from typing import Any
 
+from firnline import Pipeline
 from firnline.errors import Location
+from firnline.model.description import Description
 from firnline.model.epoch import Epoch, Schedule
+from firnline.model.graph import Graph, check
+from firnline.model.hold import Hold
 from firnline.model.sink import Sink
+from firnline.plan.agreement import Agreement
 from firnline.plan.delivering import Delivery, begun, delivered, next_delivery
 from firnline.plan.frontier import Frontier
+from firnline.plan.rewinding import Rewind
+from firnline.plan.rewinding import rewound as plan_rewind
 
+
+def _graph() -> Graph:
+    web = Pipeline("web", schedule=10, start=0)
+
+    @web.source(keys=["k"])
+    def visits(epoch: Any) -> Any: ...
+
+    @web.source(keys=["k"])
+    def pages(epoch: Any) -> Any: ...
+
+    return check(web, {"visits": "f", "pages": "f"})
+
+
+GRAPH = _graph()
 TENS = Schedule.parse(10, 0, None)
 SINK = Sink("report", ("epoch", "visits"), "", Location("web.py", 1))
 BEGUN = begun("web", SINK, Frontier(30, {"visits": 0}), "2026-01-01T00:00:00+00:00")
@@ -45,3 +67,43 @@ def test_a_collection_that_a_sink_takes_from_now_on_is_delivered_from_the_start(
     assert next_delivery(TENS, wider, there, at(50)) == Delivery(
         Epoch(30, 40), {"visits": 30, "pages": 0}, {"visits": 0, "pages": 0}
     )
+
+
+def rewound(hold: Hold, to: int) -> tuple[Hold, Frontier]:
+    """A hold after ``visits`` went back to a point from 60."""
+    agreement = Agreement(at(60), holds=(hold,))
+    began = Rewind("back", to, to, {}, stages=("visits",))
+    decided = plan_rewind(GRAPH, agreement, began, {"visits": Description(0, 0, 60)}, 0)
+    found, frontier = decided.held(hold.name), decided.frontier
+    assert found is not None
+    assert frontier is not None
+    return found, frontier
+
+
+def test_a_sink_goes_back_with_a_rewind_and_begins_anew_with_what_went_back():
+    both = replace(SINK, parameters=("epoch", "visits", "pages"))
+    there, frontier = rewound(replace(BEGUN, at=60, delivered={"visits": 0, "pages": 0}), 30)
+    assert (there.at, there.delivered, there.line) == (30, {"pages": 0}, 1)
+    assert next_delivery(TENS, both, there, frontier) is None, "nothing is there again yet"
+    again = next_delivery(TENS, both, there, at(40, 1))
+    assert again == Delivery(Epoch(30, 40), {"visits": 0, "pages": 30}, {"visits": 1, "pages": 0}, 1)
+
+
+def test_what_a_zombie_delivered_before_a_rewind_moves_nothing():
+    before = replace(BEGUN, at=50, delivered={"visits": 0})
+    late = next_delivery(TENS, SINK, before, at(60))
+    assert late is not None
+    there, _ = rewound(before, 30)
+    assert delivered(there, late) == there
+
+
+def test_a_rewind_before_the_first_delivery_or_above_the_position_loses_nothing():
+    there, frontier = rewound(BEGUN, 0)
+    assert next_delivery(TENS, SINK, there, frontier) is None
+    assert next_delivery(TENS, SINK, there, at(10, 1)) == Delivery(Epoch(0, 10), {"visits": 0}, {"visits": 1}, 1)
+    behind = replace(BEGUN, at=30, delivered={"visits": 0})
+    assert rewound(behind, 40)[0] == behind
+
+
+def test_a_reader_that_has_seen_what_is_taken_back_is_told():
+    assert [rewound(Hold("reader", "bi", point), 30)[0].line for point in (30, 40)] == [0, 1]
