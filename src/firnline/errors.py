@@ -108,6 +108,10 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         ),
         "NEGATIVE_WEIGHT": Code("Remove only rows that are there: a removed row must equal the stored one in every column."),
         "ENGINE_LOST": Code("Nothing: Spark's driver died; a retry goes on from the log.", retryable=True),
+        "ENGINE_UNAVAILABLE": Code(
+            "Start it with 'firnline engine start'; 'firnline engine status' says where it is. A retry goes on.", retryable=True
+        ),
+        "ENGINE_REFUSED": Code("Give the connection the engine's token as its password."),
         "INPUT_NOT_READY": Code("Run the input for this epoch first; a retry will go on from there.", retryable=True),
         "GENERATION_CHANGED": Code(
             "Nothing: the collection was rewound or rescaled meanwhile; a retry starts from there.", retryable=True

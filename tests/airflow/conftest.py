@@ -62,9 +62,49 @@ SLOW = """
     def readings(epoch):
         time.sleep(600)
 """
+STUCK = """
+    import time
+    from pathlib import Path
+
+    import firnline as fl
+
+    stuck = fl.Pipeline("stuck", schedule="@daily", start="2026-01-01", end="2026-01-02")
+
+
+    @stuck.source(keys=["id"])
+    def readings(epoch):
+        beat = Path(__file__).with_suffix(".beat")
+
+        def busy(frames):
+            while True:
+                beat.write_text(str(time.time()))
+                time.sleep(0.1)
+                yield from ()
+
+        return epoch.spark.range(1).mapInPandas(busy, "id bigint")
+"""
+WHOLE = """
+    import firnline as fl
+    from pyspark.sql import functions as F
+
+    whole = fl.Pipeline("whole", schedule="@daily", start="2026-01-01", end="2026-01-03", tasks="per-epoch")
+
+
+    @whole.source(keys=["id"])
+    def numbers(epoch):
+        day = f"{epoch:%Y-%m-%d}"
+        return epoch.spark.range(10).select(F.concat(F.lit(day), F.col("id")).alias("id"), F.lit(day).alias("at"))
+
+
+    @whole.stage(keys=["at"])
+    def totals(numbers):
+        return numbers.groupBy("at").agg(F.count("*").alias("n"))
+"""
 DAG = 'from firnline.airflow import pipeline_dag\n\ndag = pipeline_dag("{name}")\n'
-UNCONNECTED = 'dag.get_task("rankings")._conn_id = "nowhere"\n'
-PIPELINES = {"race": RACE, "broken": BROKEN, "slow": SLOW}
+COLD = (("race", "rankings"), ("slow", "readings"))
+"""Tasks whose connection Airflow does not know; all others are warm."""
+UNCONNECTED = 'dag.get_task("{task}")._conn_id = "nowhere"\n'
+PIPELINES = {"race": RACE, "broken": BROKEN, "slow": SLOW, "stuck": STUCK, "whole": WHOLE}
 
 
 @pytest.fixture(scope="session")
@@ -73,8 +113,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     copy_amplab(root)
     for name in PIPELINES:
         (root / "dags" / f"{name}.py").write_text(DAG.format(name=name))
-    with (root / "dags" / "race.py").open("a") as file:
-        file.write(UNCONNECTED)
+    for name, task in COLD:
+        with (root / "dags" / f"{name}.py").open("a") as file:
+            file.write(UNCONNECTED.format(task=task))
     found = make_project(root, (ROOT / FILE).read_text(), **PIPELINES)
     for name in found.pipelines():
         found.graph(name)  # compiled once, here, as `firnline up` does
@@ -96,7 +137,7 @@ def add_users(home: Home) -> None:
 @pytest.fixture(scope="session")
 def server(project: Project) -> Iterator[Server]:
     add_users(Home(project.settings))
-    with Server(project.settings) as server:
+    with Server(project.settings, engine=True) as server:
         for name in project.pipelines():
             server.wait_until_parsed(name)
         yield server

@@ -129,6 +129,12 @@ def test_a_collection_may_be_called_complete(environment: dict[str, str], tmp_pa
     assert found["edges"] == {"complete": [], "_complete": ["complete"]}
 
 
+def test_an_epoch_may_be_one_task(environment: dict[str, str], tmp_path: Path) -> None:
+    project = _project(tmp_path, "daily", SCHEDULES["daily"][0] + ', tasks="per-epoch"')
+    found = run(PARSE, project.settings.root / "dags" / "daily.py", environment, tmp_path / "home")
+    assert found["edges"] == {"epoch": []}
+
+
 def test_integer_epochs_are_refused_with_a_code(environment: dict[str, str], tmp_path: Path) -> None:
     project = _project(tmp_path, "counted", "schedule=10, start=0")
     with pytest.raises(AssertionError, match=r"BAD_SCHEDULE: the pipeline 'counted' has integer epochs.*firnline run counted"):

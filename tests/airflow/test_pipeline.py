@@ -128,6 +128,32 @@ def test_a_task_marked_as_failed_ends_its_driver_and_stays_failed(project: Proje
     assert not slow_drivers(project)
 
 
+def test_a_warm_task_marked_as_failed_ends_its_queries_and_stays_failed(project: Project, server: Server) -> None:
+    beat = project.settings.root / "include" / "pipelines" / "stuck.beat"
+    server.api.unpause("stuck")
+    server.wait("the query", beat.exists, PATIENCE)
+    run = server.api.runs("stuck")[0]
+    log = server.api.log("stuck", run.id, "readings", 1)
+    assert any(line.startswith("Spark runs on the engine at sc://127.0.0.1:") for line in log)
+    server.api.fail("stuck", run.id, "readings")
+    until(lambda: time.time() - float(beat.read_text() or time.time()) > 3, 30)
+    assert ended(server, "stuck", run.id).state == "failed"
+
+
+def test_an_epoch_that_is_one_task_runs_and_is_kept_like_any_other(project: Project, server: Server) -> None:
+    epochs = epochs_of(project, "whole")
+    server.api.unpause("whole")
+    *_, steps = follow(server, project.graph("whole"), epochs)
+    assert [(step.task, step.outcome) for step in steps] == [("epoch", "computed")] * 2
+    before = history(project, "whole")
+    assert rows(project, "whole", "totals", "2026-01-02") == [("2026-01-01", 10), ("2026-01-02", 10)]
+    run = server.api.runs("whole")[-1]
+    server.api.clear("whole", run.id)
+    assert ended(server, "whole", run.id).state == "success"
+    assert server.api.returned("whole", run.id, "epoch") == "kept"
+    assert history(project, "whole") == before
+
+
 def test_every_epoch_is_one_scheduled_run(server: Server, steps: tuple[Step, ...]) -> None:
     runs = server.api.runs("amplab")
     assert [(run.lower, run.upper, run.kind, run.state) for run in runs] == [
@@ -157,9 +183,9 @@ def test_every_epoch_of_every_collection_equals_duckdb(
     assert rows(project, "amplab", collection, epoch) == expected(collection, epoch)
 
 
-def test_nothing_secret_is_on_the_command_line_of_spark(server: Server, steps: tuple[Step, ...]) -> None:
-    run = server.api.runs("amplab")[0]
-    command = next(line for line in server.api.log("amplab", run.id, "rankings", 1) if line.startswith("Spark-Submit cmd: "))
+def test_nothing_secret_is_on_the_command_line_of_spark(server: Server) -> None:
+    run = server.api.runs("race")[-1]
+    command = next(line for line in server.api.log("race", run.id, "rankings", 1) if line.startswith("Spark-Submit cmd: "))
     assert "--master local" in command
     assert not [word for word in ("token", "password", "secret", "jwt", "fernet", "sqlite:") if word in command.lower()]
 
@@ -233,7 +259,7 @@ def test_runs_that_name_no_epoch_are_refused_with_a_code(project: Project, serve
 def test_a_scheduler_that_dies_is_started_again(project: Project, server: Server, steps: tuple[Step, ...]) -> None:
     def schedulers() -> set[int]:
         lines = processes_of(project.settings.airflow_home)
-        return {pid for pid, line in lines.items() if "airflow scheduler" in line and "warden" not in line}
+        return {pid for pid, line in lines.items() if "preloaded scheduler" in line and "warden" not in line}
 
     first = schedulers()
     for pid in first:

@@ -132,6 +132,11 @@ def graph_dag(root: Path, graph: Graph) -> DAG:
         tags={"firnline"},
     )
     where: dict[str, Any] = {"root": str(root), "pipeline": graph.name, "dag": dag}
+    others = sorted({name.partition(".")[0] for name in graph.foreign})
+    awaited = {name: FrontierSensor(task_id=f"_await_{name}", other=name, **where) for name in others}
+    if graph.tasks == "per-epoch":
+        AdvanceOperator(task_id="epoch", doc_md=graph.doc or None, **where).set_upstream([*awaited.values()])
+        return dag
     tasks = {
         each.name: AdvanceOperator(task_id=each.name, collection=each.name, doc_md=each.doc or None, **where)
         for each in graph.collections
@@ -141,8 +146,6 @@ def graph_dag(root: Path, graph: Graph) -> DAG:
     is_taken = any(task_id == "complete" for task_id in (*tasks, *(each.name for each in graph.sinks)))
     complete = CompleteOperator(task_id="_complete" if is_taken else "complete", **where)
     complete.set_downstream(sinks)
-    others = sorted({name.partition(".")[0] for name in graph.foreign})
-    awaited = {name: FrontierSensor(task_id=f"_await_{name}", other=name, **where) for name in others}
     for each in graph.collections:
         tasks[each.name].set_upstream([tasks[name] for name in each.inputs if not is_foreign(name)])
         tasks[each.name].set_upstream([awaited[name.partition(".")[0]] for name in each.inputs if is_foreign(name)])

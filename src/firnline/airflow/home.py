@@ -16,12 +16,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from firnline.airflow.connection import SCHEME
 from firnline.errors import FirnlineError
 from firnline.settings import Settings
 
 USER = "admin"
 PARALLELISM = min(4, max(2, os.cpu_count() or 2))
-"""Tasks at once. A task is a Spark driver that wants all cores: more of them would only make each one later."""
+"""Tasks at once. A task wants all cores for its Spark: more of them would only make each one later."""
 
 CONNECT_ARGS = {"timeout": 60}
 """Airflow's components share one SQLite file: whoever finds it locked waits, instead of failing after five seconds."""
@@ -30,8 +31,9 @@ CONNECT_ARGS = {"timeout": 60}
 class Home:
     """The folder ``settings.airflow_home`` and what Airflow finds there."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, is_warm: bool = False) -> None:
         self.settings = settings
+        self._master = SCHEME if is_warm else settings.spark_master
         self.path = settings.airflow_home
         self.database = None if settings.airflow_uri else self.path / "airflow.db"
         self.logs = self.path / "logs"
@@ -76,7 +78,7 @@ class Home:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW__")}
         settings = self._options(port, task_port)
         options = {f"AIRFLOW__{name.replace('.', '__').upper()}": str(value) for name, value in settings.items()}
-        master = json.dumps({"conn_type": "spark", "host": self.settings.spark_master})  # a URI with brackets is not parsed
+        master = json.dumps({"conn_type": "spark", "host": self._master})  # a URI with brackets is not parsed
         return {
             "AIRFLOW_CONN_SPARK_DEFAULT": master,
             **inherited,

@@ -11,9 +11,8 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime, timedelta
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -27,9 +26,11 @@ from airflow.sdk.exceptions import (
     AirflowRescheduleException,
 )
 
+from firnline.airflow.connection import Cold, Warm, where
 from firnline.airflow.metrics import emit
 from firnline.airflow.warden import family
-from firnline.engine.launch import launch_conf
+from firnline.engine.launch import driver_environment, launch_conf
+from firnline.engine.server import Engine
 from firnline.errors import FirnlineError
 from firnline.model.epoch import Epoch
 from firnline.runtime.chatter import hush
@@ -49,22 +50,30 @@ PATIENCE = timedelta(days=7)
 _BOUND = "{{{{ {0}.isoformat() if {0} is defined and {0} else '' }}}}"
 
 
+class _Interrupted(BaseException):
+    """This process was told to end. No error: no function of a user's may take it for one of its own."""
+
+
 class AdvanceOperator(SparkSubmitOperator):
-    """Advance one collection through the run's epoch, in a Spark driver of its own; without Spark where the log holds it already.
+    """Advance a collection, or all, through the run's epoch; without Spark where the log holds it already.
+
+    The connection says where: in a Spark driver of its own (cold), or in a session on an engine that runs already (warm).
 
     Args:
         root: The project's folder.
         pipeline: The pipeline's name.
-        collection: The collection's name.
+        collection: The collection's name; none for all of the pipeline's, in order, which then completes the epoch.
         kwargs: What SparkSubmitOperator takes; ``conf`` is added to what the driver needs anyway.
     """
 
-    def __init__(self, *, root: str, pipeline: str, collection: str, conn_id: str = CONNECTION, **kwargs: Any) -> None:
+    def __init__(
+        self, *, root: str, pipeline: str, collection: str | None = None, conn_id: str = CONNECTION, **kwargs: Any
+    ) -> None:
         bounds = ["--lower", _BOUND.format("data_interval_start"), "--upper", _BOUND.format("data_interval_end")]
         super().__init__(
             application=str(Path(root, "spark_jobs", "advance.py")),
-            application_args=[pipeline, collection, *bounds],
-            name=f"firnline {pipeline}.{collection}",
+            application_args=[pipeline, *([collection] if collection else ()), *bounds],
+            name=f"firnline {pipeline}.{collection or '*'}",
             conn_id=conn_id,
             **kwargs,
         )
@@ -72,27 +81,46 @@ class AdvanceOperator(SparkSubmitOperator):
         self.pipeline = pipeline
         self.collection = collection
         self._interrupted = False
+        self._is_warm = False
 
     def execute(self, context: Any) -> str:  # type: ignore[override]  # the provider's returns nothing
         """Do it; the outcome is "kept" or "computed"."""
-        from firnline.runtime.advance import is_kept
-
-        subject = self.collection
+        subject = self.collection or self.pipeline
         try:
             project, graph = _loaded(self.root, self.pipeline)
             epoch = epoch_of(graph, context)
-            label = graph.schedule.label(epoch.lower)
-            subject = f"{self.collection} at {label}"
-            if is_kept(project, graph, self.collection, epoch):
-                self.log.info("kept: the log already holds %s through %s", self.collection, label)
-                return "kept"
-            return self._submit(context, project.settings, subject)
+            subject = f"{subject} at {graph.schedule.label(epoch.lower)}"
+            outcome = self._outcome(context, project, graph, epoch, subject)
+            if self.collection is None:
+                _complete(self, project, graph, epoch)
+            return outcome
         except FirnlineError as error:
             raise _told(self, subject, str(error), error.retryable) from None
 
+    def _outcome(self, context: Any, project: Project, graph: Graph, epoch: Epoch, subject: str) -> str:
+        from firnline.runtime.advance import is_kept
+
+        names = [self.collection] if self.collection else [each.name for each in graph.collections]
+        if all(is_kept(project, graph, name, epoch) for name in names):
+            through = graph.schedule.label(epoch.lower)
+            self.log.info("kept: the log already holds %s through %s", self.collection or self.pipeline, through)
+            return "kept"
+        place = self._where(project.settings)
+        if isinstance(place, Warm):
+            try:
+                return self._advance(project, place, epoch)
+            except FirnlineError as error:
+                if error.code != "ENGINE_UNAVAILABLE" or place.fallback is None:
+                    raise
+                self.log.warning("%s: instead, a Spark driver of its own starts on %s", error.what, place.fallback)
+            place = self._connect(Cold(place.fallback))
+        return self._submit(context, project.settings, place.master, subject)
+
     def on_kill(self) -> None:
-        """End the driver: the JVM and the Python below it."""
-        self._interrupted = True
+        """End the driver: the JVM and the Python below it. On an engine, end the session, and with it its queries."""
+        is_first, self._interrupted = not self._interrupted, True
+        if self._is_warm and is_first:
+            raise _Interrupted
         process = getattr(self._hook, "_submit_sp", None)
         if process is None or process.poll() is not None:
             return
@@ -102,12 +130,27 @@ class AdvanceOperator(SparkSubmitOperator):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def _submit(self, context: Any, settings: Settings, subject: str) -> str:
+    def _advance(self, project: Project, place: Warm, epoch: Epoch) -> str:
+        """Do it in this process, which is the task's own, in a session on an engine."""
+        from firnline.runtime.job import warmly_advanced
+
+        self._is_warm = True
+        try:
+            if self._interrupted:
+                raise _Interrupted
+            with nullcontext(place.endpoint) if place.endpoint else Engine(project.settings).used() as endpoint:
+                self.log.info("Spark runs on the engine at %s", endpoint)
+                return warmly_advanced(project, self.pipeline, self.collection, epoch, endpoint)
+        except _Interrupted:
+            raise self._interruption() from None
+        finally:
+            self._is_warm = False
+
+    def _submit(self, context: Any, settings: Settings, master: str, subject: str) -> str:
         with TemporaryDirectory(prefix="firnline-") as folder:
             report = Path(folder, "report.json")
             self.application_args = [*(self.application_args or ()), "--report", str(report)]
             self.conf = {**launch_conf(settings), **(self.conf or {})}
-            master = self._master(settings)
             self.env_vars = {**driver_environment(settings, master), **(self.env_vars or {})}
             if self._interrupted:
                 raise self._interruption()
@@ -123,7 +166,6 @@ class AdvanceOperator(SparkSubmitOperator):
             found = _read(report)
         if not found:
             raise AirflowException(f"{subject}: the Spark driver ended without a report")
-        self.log.info(found["message"])
         return str(found["outcome"])
 
     def _interruption(self) -> AirflowRescheduleException:
@@ -131,15 +173,19 @@ class AdvanceOperator(SparkSubmitOperator):
         self.log.warning("interrupted: Airflow or somebody ended the driver; when the task runs again, it goes on from the log")
         return AirflowRescheduleException(datetime.now(UTC) + PAUSE)  # type: ignore[no-untyped-call]
 
-    def _master(self, settings: Settings) -> str:
-        """Where Spark runs. The hook gets a connection where Airflow has none: by itself it would go to YARN without a word."""
+    def _where(self, settings: Settings) -> Cold | Warm:
+        """Where Spark runs."""
         try:
-            return str(BaseHook.get_connection(self._conn_id).host)
+            return where(BaseHook.get_connection(self._conn_id), settings.spark_master)
         except AirflowNotFoundException:
             self.log.info("no connection %s: Spark runs on %s", self._conn_id, settings.spark_master)
-            document = json.dumps({"conn_type": "spark", "host": settings.spark_master})
-            os.environ[f"AIRFLOW_CONN_{self._conn_id.upper()}"] = document  # this process is the task's own
-            return settings.spark_master
+            return self._connect(Cold(settings.spark_master))
+
+    def _connect(self, place: Cold) -> Cold:
+        """Give the hook a connection to a master: where Airflow has none, it would go to YARN without a word."""
+        document = json.dumps({"conn_type": "spark", "host": place.master})
+        os.environ[f"AIRFLOW_CONN_{self._conn_id.upper()}"] = document  # this process is the task's own
+        return place
 
 
 class CompleteOperator(BaseOperator):
@@ -152,19 +198,14 @@ class CompleteOperator(BaseOperator):
 
     def execute(self, context: Any) -> None:
         """Do it, without Spark."""
-        from firnline.runtime.advance import complete
-
         subject = self.pipeline
         try:
             project, graph = _loaded(self.root, self.pipeline)
             epoch = epoch_of(graph, context)
-            label = graph.schedule.label(epoch.lower)
-            subject = f"{self.pipeline} at {label}"
-            complete(project, graph, epoch)
-            emit(project, graph, epoch)
+            subject = f"{self.pipeline} at {graph.schedule.label(epoch.lower)}"
+            _complete(self, project, graph, epoch)
         except FirnlineError as error:
             raise _told(self, subject, str(error), error.retryable) from None
-        self.log.info("complete: all collections of %s hold %s", self.pipeline, label)
 
 
 class SinkOperator(BaseOperator):
@@ -412,6 +453,14 @@ class ReplicateOperator(BaseOperator):
         return copied
 
 
+def _complete(task: BaseOperator, project: Project, graph: Graph, epoch: Epoch) -> None:
+    from firnline.runtime.advance import complete
+
+    complete(project, graph, epoch)
+    emit(project, graph, epoch)
+    task.log.info("complete: all collections of %s hold %s", graph.name, graph.schedule.label(epoch.lower))
+
+
 def epoch_of(graph: Graph, context: Any) -> Epoch:
     """The epoch that a run's data interval is, or a refusal."""
     start, end = context.get("data_interval_start"), context.get("data_interval_end")
@@ -430,22 +479,6 @@ def epoch_of(graph: Graph, context: Any) -> Epoch:
             "BAD_EPOCH", f"the data interval {wrong} is no epoch of {graph.name!r}", todo=f"The epoch there is {right}."
         )
     return asked
-
-
-def driver_environment(settings: Settings, master: str) -> dict[str, str]:
-    """Where the driver finds this environment's Python, its Spark and the project's code; on one machine it stays on loopback."""
-    spark = find_spec("pyspark")  # found, not imported
-    assert spark is not None
-    assert spark.origin is not None
-    paths = {"PATH": Path(sys.executable).parent, "PYTHONPATH": settings.root}
-    return {
-        "PYSPARK_PYTHON": sys.executable,
-        "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "SPARK_HOME": str(Path(spark.origin).parent),
-        "FIRNLINE_ROOT": str(settings.root),
-        **({"SPARK_LOCAL_IP": "127.0.0.1"} if master.startswith("local") else {}),
-        **{name: os.pathsep.join(filter(None, (str(first), os.environ.get(name)))) for name, first in paths.items()},
-    }
 
 
 def _loaded(root: str, pipeline: str) -> tuple[Project, Graph]:

@@ -7,6 +7,7 @@ too: components, the workers they fork, the Spark drivers of running tasks. ``wa
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import signal
 import socket
 import subprocess
@@ -22,9 +23,12 @@ from typing import Any, NoReturn
 from firnline.airflow import warden
 from firnline.airflow.api import Api, is_serving_tasks
 from firnline.airflow.home import USER, Home
+from firnline.engine.server import Engine, supervisor_command
 from firnline.errors import FirnlineError
 from firnline.settings import Settings
 
+AIRFLOW = (sys.executable, "-m", "airflow")
+PRELOADED = (sys.executable, "-m", "firnline.airflow.preloaded")
 COMPONENTS = {
     "api-server": ["api-server", "--apps", "core"],
     "task-server": ["api-server", "--apps", "execution", "--port", "{task_port}"],
@@ -47,7 +51,7 @@ _SETTLED_SECONDS = 30
 
 
 class Component:
-    """One Airflow command under a warden, with its output in a file."""
+    """One command under a warden, with its output in a file."""
 
     def __init__(self, name: str, command: list[str], log: Path, environment: dict[str, str]) -> None:
         self.name = name
@@ -55,7 +59,7 @@ class Component:
         self.log = log
         self._started = time.monotonic()
         self._warden = subprocess.Popen(
-            [sys.executable, "-I", "-S", warden.__file__, str(log), sys.executable, "-m", "airflow", *command],
+            [sys.executable, "-I", "-S", warden.__file__, str(log), *command],
             stdin=subprocess.PIPE,
             env=environment,
             start_new_session=True,
@@ -101,6 +105,7 @@ class Server:
         settings: The project's settings.
         port: The port of the web page and API on the loopback address; any free one by default.
         triggerer: Whether to start one. No task of ours is deferred, but Airflow's home page misses it.
+        engine: Whether to start the project's engine beside it, for its tasks, unless one runs already.
         tell: Called with a sentence when it starts and when it begins to end.
     """
 
@@ -110,9 +115,11 @@ class Server:
         port: int | None = None,
         *,
         triggerer: bool = False,
+        engine: bool = False,
         tell: Callable[[str], object] = lambda _: None,
     ) -> None:
-        self.home = Home(settings)
+        self.home = Home(settings, is_warm=engine)
+        self._engine = Engine(settings) if engine else None
         self.port = port or _free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._task_port = _free_port()
@@ -129,9 +136,10 @@ class Server:
                 raise FirnlineError("PREREQUISITE", f"port {self.port} is taken", todo="Choose another one with --port.")
             self._stack.enter_context(_handling(_leave, signal.SIGTERM, signal.SIGHUP))  # so that all is ended
             self._tell("Airflow is starting ...")
+            self.home.prepare()
+            self._start_engine()
             self._stack.callback(self._stop)
             self._stack.callback(self._tell, "Ending Airflow ...")
-            self.home.prepare()
             self.password = self.home.password()
             self.api = self._stack.enter_context(Api(self.url, self.user, self.password))
             self._migrate()
@@ -189,7 +197,7 @@ class Server:
         marker = self.home.path / "migrated"
         if self.home.database is not None and self.home.database.exists() and marker.exists() and marker.read_text() == version:
             return
-        self._start("migration", ["db", "migrate"])
+        self._start("migration", [*AIRFLOW, "db", "migrate"])
         code = self._components["migration"].wait(_MIGRATION_SECONDS)
         if code != 0:
             self.check()
@@ -211,11 +219,20 @@ class Server:
 
     def _start_anew(self, name: str) -> None:
         self._log(name).unlink(missing_ok=True)
-        self._start(name, [word.format(task_port=self._task_port) for word in COMPONENTS[name]])
+        words = [word.format(task_port=self._task_port) for word in COMPONENTS[name]]
+        self._start(name, [*(PRELOADED if name == "scheduler" and self._engine else AIRFLOW), *words])
 
     def _start(self, name: str, command: list[str]) -> None:
         environment = self.home.environment(self.port, self._task_port)
         self._components[name] = Component(name, command, self._log(name), environment)
+
+    def _start_engine(self) -> None:
+        """Its supervisor sees to it from then on; should it give up, tasks start drivers of their own and say why."""
+        if self._engine is None or self._engine.state() is not None:
+            return
+        settings = self._engine.settings
+        engine = Component("engine", supervisor_command(settings), self._log("engine"), {**os.environ})
+        self._stack.callback(engine.stop)  # after Airflow: tasks that are ended still work on it
 
     def _log(self, name: str) -> Path:
         return self.home.logs / f"{name}.log"

@@ -61,4 +61,5 @@ from firnline.cli import (  # noqa: E402, F401
     top,
     up,
     verify,
+    warm_engine,
 )

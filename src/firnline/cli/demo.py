@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from firnline.cli.app import app
-from firnline.cli.output import Json, console, print_json, print_table
+from firnline.cli.output import Cold, Json, console, print_json, print_table
 from firnline.errors import FirnlineError
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ _SAID = {"running": "running", "success": "done", "failed": "failed", "up_for_re
 @app.command()
 def demo(
     pipeline: Annotated[str | None, typer.Argument(help="The pipeline; by default the project's only or first one.")] = None,
+    cold: Cold = False,
     json: Json = False,
 ) -> None:
     """Run a pipeline's epochs through Airflow, show what they made, and leave no process behind.
@@ -44,7 +45,7 @@ def demo(
     missing = [epoch for epoch in epochs if not _is_held(project, graph, epoch)]
     steps: tuple[Step, ...] = ()
     if missing:
-        steps = _run(project, graph, epochs, missing, json)
+        steps = _run(project, graph, epochs, missing, cold=cold, json=json)
     else:
         complete(project, graph, epochs[-1])
         _say(
@@ -77,14 +78,16 @@ def _is_held(project: Project, graph: Graph, epoch: Epoch) -> bool:
     return all(is_kept(project, graph, collection.name, epoch) for collection in graph.collections)
 
 
-def _run(project: Project, graph: Graph, epochs: Sequence[Epoch], missing: Sequence[Epoch], json: bool) -> tuple[Step, ...]:
+def _run(
+    project: Project, graph: Graph, epochs: Sequence[Epoch], missing: Sequence[Epoch], *, cold: bool, json: bool
+) -> tuple[Step, ...]:
     from firnline.airflow.following import follow, request
     from firnline.airflow.server import Server
 
     if len(missing) < len(epochs):
         _say(json, f"The log already holds {_count(epochs[: len(epochs) - len(missing)], 'epoch')} of {graph.name}.")
     steps: tuple[Step, ...] = ()
-    with _progress(json) as tell, Server(project.settings, tell=tell) as server:
+    with _progress(json) as tell, Server(project.settings, engine=not cold, tell=tell) as server:
         tell(f"Airflow runs at {server.url}, waiting for the DAG {graph.name!r}")
         server.wait_until_parsed(graph.name)
         request(server, graph, missing)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from firnline.model.epoch import Schedule
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+Cold = Annotated[bool, typer.Option("--cold", help="Start a Spark driver for each task instead of one engine for all.")]
 
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)

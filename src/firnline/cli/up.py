@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from firnline.cli.app import app
-from firnline.cli.output import console, errors
+from firnline.cli.output import Cold, console, errors
 from firnline.errors import FirnlineError
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 @app.command()
 def up(
+    cold: Cold = False,
     port: Annotated[
         int | None,
         typer.Option(help="The port of Airflow's web page on this machine; 8080 by default, or a free one.", min=1, max=65535),
@@ -31,7 +32,7 @@ def up(
     for name in project.pipelines():
         project.graph(name)  # compiled here, so that the first parse is a short one
     try:
-        with Server(project.settings, port or usual_port(), triggerer=True, tell=console.print) as server:
+        with Server(project.settings, port or usual_port(), triggerer=True, engine=not cold, tell=console.print) as server:
             _schedule(server, project)
             if server.port not in (port, USUAL_PORT):
                 console.print(f"Port {USUAL_PORT} is taken, so Airflow has another one.")

@@ -23,7 +23,7 @@ from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from firnline.engine.session import CATALOG
+from firnline.engine.conf import CATALOG
 from firnline.incremental.relation import consolidated, in_one, project
 from firnline.incremental.relation import exact as exactly
 from firnline.model.names import DIFF, EPOCH, floating, place, quoted

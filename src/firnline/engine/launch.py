@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
 
 from firnline.errors import FirnlineError
 from firnline.settings import Settings
@@ -21,4 +24,20 @@ def launch_conf(settings: Settings) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",
+    }
+
+
+def driver_environment(settings: Settings, master: str) -> dict[str, str]:
+    """Where the driver finds this environment's Python, its Spark and the project's code; on one machine it stays on loopback."""
+    spark = find_spec("pyspark")  # found, not imported
+    assert spark is not None
+    assert spark.origin is not None
+    paths = {"PATH": Path(sys.executable).parent, "PYTHONPATH": settings.root}
+    return {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_HOME": str(Path(spark.origin).parent),
+        "FIRNLINE_ROOT": str(settings.root),
+        **({"SPARK_LOCAL_IP": "127.0.0.1"} if master.startswith("local") else {}),
+        **{name: os.pathsep.join(filter(None, (str(first), os.environ.get(name)))) for name, first in paths.items()},
     }

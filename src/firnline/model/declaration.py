@@ -19,6 +19,7 @@ Kind = Literal["source", "stage"]
 Refresh = Literal["auto", "incremental", "full"]
 OnLoss = Literal["replay", "fail", "gap"]
 Publish = Literal["table"]
+Tasks = Literal["per-collection", "per-epoch"]
 Level = Literal["memory", "disk", "remote"]
 """How well what is published is kept: as cheap to make again, in the warehouse only, or on replicas too."""
 
@@ -89,6 +90,8 @@ class Pipeline:
         replicas: The URLs of places that what is published is copied to; those of the project's settings by default.
         durability: On how many places a batch has to be, the warehouse being one; on all by default.
         recovery_time: How much computing may be lost with the warehouse before copying is more urgent than epochs that wait.
+        tasks: In Airflow, a task for each collection (``"per-collection"``), or one for all of them in one Spark session
+            (``"per-epoch"``).
     """
 
     def __init__(
@@ -103,6 +106,7 @@ class Pipeline:
         replicas: Sequence[str] | None = None,
         durability: int | None = None,
         recovery_time: object = "1h",
+        tasks: Tasks = "per-collection",
     ) -> None:
         frame = sys._getframe(1)
         self.name = name
@@ -114,6 +118,7 @@ class Pipeline:
         self.replicas = replicas
         self.durability = durability
         self.recovery_time = recovery_time
+        self.tasks: Tasks = tasks
         self.where = Location(frame.f_code.co_filename, frame.f_lineno)
         self.declared: list[tuple[Collection, Function]] = []
         self.without_keys: list[Collection] = []

@@ -14,7 +14,7 @@ from typing import Any, cast, get_args
 
 from firnline.errors import FirnlineError, GraphError, Location
 from firnline.model.check import Check, On
-from firnline.model.declaration import Collection, OnLoss, Pipeline, Publish, Refresh
+from firnline.model.declaration import Collection, OnLoss, Pipeline, Publish, Refresh, Tasks
 from firnline.model.durability import NOWHERE_ELSE, Keeping, durability_problems, kept, replicas_of
 from firnline.model.duration import seconds_of
 from firnline.model.epoch import Schedule
@@ -47,6 +47,8 @@ class Graph:
     """The collections of other pipelines that it reads, by ``pipeline.collection``."""
     sinks: tuple[Sink, ...] = ()
     """What takes changes elsewhere."""
+    tasks: Tasks = "per-collection"
+    """What Airflow has of an epoch: a task for each collection, or one for all."""
 
     def collection(self, name: str) -> Collection:
         """The collection of that name; one of another pipeline that is read here by its full name."""
@@ -89,7 +91,7 @@ class Graph:
         more = (data["fingerprints"], data["recovery_budget"], Retention(**data["keep"]), data["doc"], data["has_loss_handler"])
         kept = (tuple(data["replicas"]), data["recovery_time"])
         sinks = tuple(map(Sink.of_json, data["sinks"]))
-        return cls(data["name"], Schedule(**data["schedule"]), collections, *more, *kept, foreign, sinks)
+        return cls(data["name"], Schedule(**data["schedule"]), collections, *more, *kept, foreign, sinks, data["tasks"])
 
 
 def branched(graph: Graph, name: str) -> Graph:
@@ -146,6 +148,7 @@ def check(
         recovery_time=seconds_of(pipeline.recovery_time),
         foreign=foreign_of(pipeline, others),
         sinks=tuple(sink for sink, _ in pipeline.sinks),
+        tasks=pipeline.tasks,
     )
 
 
@@ -168,6 +171,9 @@ def _pipeline_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
             seconds_of(getattr(pipeline, name))
         except ValueError as problem:
             yield FirnlineError("BAD_OPTION", f"{name}: {problem}", pipeline.where)
+    if pipeline.tasks not in get_args(Tasks):
+        known = " or ".join(map(repr, get_args(Tasks)))
+        yield FirnlineError("BAD_OPTION", f"tasks is {known}, not {pipeline.tasks!r}", pipeline.where)
     for handler in pipeline.loss_handlers[1:]:
         where = Location(handler.__code__.co_filename, handler.__code__.co_firstlineno)
         yield FirnlineError("BAD_OPTION", f"{pipeline.name!r} has two functions with @on_loss", where)

@@ -133,6 +133,9 @@ def _shape(schema: StructType) -> dict[str, str]:
     return {name: kind.replace("tinyint", "int").replace("smallint", "int") for name, kind in kinds.items()}
 
 
+_OF_ANOTHER_DRIVER = ("INVALID_HANDLE.", "RESPONSE_ALREADY_RECEIVED", "incorrect server side session identifier")
+
+
 def diagnosed(error: Exception) -> tuple[str, str]:
     """The code of an error that is not ours, and its text without the JVM's stack."""
     whole = str(error).strip()
@@ -155,9 +158,11 @@ def _storage(error: Exception, settings: Settings) -> str:
 
 
 def _is_lost(error: BaseException | None) -> bool:
-    """Whether an error came from a driver that is gone."""
+    """Whether an error came from a driver that is gone, or from the next one, which knows nothing of the session."""
     while error is not None:
         if isinstance(error, grpc.RpcError) and error.code() is grpc.StatusCode.UNAVAILABLE:
+            return True
+        if any(word in str(error) for word in _OF_ANOTHER_DRIVER):
             return True
         error = error.__cause__ or error.__context__
     return False

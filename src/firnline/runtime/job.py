@@ -1,4 +1,4 @@
-"""The job inside ``spark-submit``: advance one collection through one epoch and report what became of it."""
+"""What a task does with Spark: advance collections through one epoch. Also the job inside ``spark-submit``, which reports it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import argparse
 import json
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from firnline.errors import FirnlineError
 from firnline.model.epoch import Epoch
@@ -15,41 +17,73 @@ from firnline.runtime.advance import Outcome, advance
 from firnline.runtime.chatter import hush
 from firnline.runtime.project import Project
 
+if TYPE_CHECKING:
+    from pyspark.sql.connect.session import SparkSession
+
+    from firnline.engine.server import Endpoint
+
+Opening = Callable[[str], "AbstractContextManager[SparkSession]"]
+"""A session under a name."""
+
+How = Literal["computed", "kept"]
+
+_logger = logging.getLogger(__name__)
+
 
 def main(arguments: Sequence[str]) -> int:
     """Run; 0 when the log holds the epoch afterwards, 1 when it does not."""
     parser = argparse.ArgumentParser(prog="advance", description=__doc__)
     parser.add_argument("pipeline")
-    parser.add_argument("collection")
+    parser.add_argument("collection", nargs="?", help="all of the pipeline's by default, in order")
     parser.add_argument("--lower", required=True, help="where the epoch begins, ISO text in UTC or an integer")
     parser.add_argument("--upper", required=True, help="where it ends")
     parser.add_argument("--report", type=Path, help="a file for the outcome, as JSON")
     given = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="firnline: %(message)s")
+    logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
     hush()
     try:
-        message, how = _run(given.pipeline, given.collection, given.lower, given.upper)
-        report: dict[str, object] = {"outcome": how, "message": message, "error": None}
+        how = _run(given.pipeline, given.collection, given.lower, given.upper)
+        report: dict[str, object] = {"outcome": how, "error": None}
     except FirnlineError as error:
-        report = {"outcome": "error", "message": str(error), "error": error.as_json()}
+        report = {"outcome": "error", "error": error.as_json()}
+        if not given.report:  # else, who asked for it tells it
+            print(error, flush=True)
     if given.report:
-        given.report.write_text(json.dumps(report))  # who asked for it tells it
-    else:
-        print(f"firnline: {report['message']}", flush=True)
+        given.report.write_text(json.dumps(report))
     return 1 if report["outcome"] == "error" else 0
 
 
-def _run(pipeline: str, collection: str, lower: str, upper: str) -> tuple[str, str]:
+def _run(pipeline: str, collection: str | None, lower: str, upper: str) -> How:
     from firnline.engine.session import opened
 
     project = Project.load()
-    declared = project.declared(pipeline)
-    schedule = declared.graph.schedule
+    schedule = project.graph(pipeline).schedule
     target = Epoch(schedule.point(lower), schedule.point(upper))
-    with opened(project.settings, f"{pipeline}.{collection} {schedule.label(target.lower)}") as session:
-        outcomes = list(advance(project, declared, session, collection, target))
-    told = "; ".join(_sentence(outcome, schedule.label(outcome.epoch.lower)) for outcome in outcomes)
-    return told, "computed" if any(outcome.how == "computed" for outcome in outcomes) else "kept"
+    return advanced(project, pipeline, collection, target, lambda name: opened(project.settings, name))
+
+
+def warmly_advanced(project: Project, pipeline: str, collection: str | None, target: Epoch, endpoint: Endpoint) -> How:
+    """``advanced`` on an engine that runs already."""
+    from firnline.engine.warm import connected
+
+    return advanced(project, pipeline, collection, target, lambda _: connected(project.settings, endpoint))
+
+
+def advanced(project: Project, pipeline: str, collection: str | None, target: Epoch, opening: Opening) -> How:
+    """Advance a collection, or all of a pipeline, in one session, and tell of each epoch; whether something was computed."""
+    from firnline.engine.progress import Progress
+
+    declared = project.declared(pipeline)
+    label = declared.graph.schedule.label
+    names = [collection] if collection else [each.name for each in declared.graph.collections]
+    found: How = "kept"
+    with opening(f"{collection or pipeline} at {label(target.lower)}") as session:
+        session.registerProgressHandler(Progress())  # type: ignore[arg-type]  # any function will do
+        for name in names:
+            for outcome in advance(project, declared, session, name, target):
+                _logger.info(_sentence(outcome, label(outcome.epoch.lower)))
+                found = "computed" if outcome.how == "computed" else found
+    return found
 
 
 def _sentence(outcome: Outcome, label: str) -> str:

@@ -1,0 +1,61 @@
+"""What every Spark session of a project is set to, cold or warm. Imports no Spark, so that whoever only launches one need not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from sqlalchemy.engine import make_url
+
+from firnline.engine.pinned import PINNED
+from firnline.settings import Settings
+
+CATALOG = "lake"
+
+
+def driver_conf(settings: Settings) -> dict[str, str]:
+    """A driver's settings: what is fixed when it starts, and the defaults of its sessions. Secrets among them: not for ``ps``."""
+    return {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.sql.warehouse.dir": str(settings.work / "spark-warehouse"),
+        **session_conf(settings),
+    }
+
+
+def session_conf(settings: Settings) -> dict[str, str]:
+    """A session's settings, all of which can be given to a session of a driver that runs already."""
+    catalog = f"spark.sql.catalog.{CATALOG}"
+    return {
+        "spark.sql.shuffle.partitions": str(settings.spark_shuffle_partitions),
+        catalog: "org.apache.iceberg.spark.SparkCatalog",
+        f"{catalog}.type": "jdbc",
+        f"{catalog}.warehouse": settings.warehouse,
+        f"{catalog}.cache-enabled": "false",
+        f"{catalog}.jdbc.schema-version": "V1",
+        **{f"{catalog}.{key}": value for key, value in (_jdbc(settings.catalog_uri) | _storage(settings.warehouse)).items()},
+        **settings.spark_conf,
+        **PINNED,
+        # Kept rows are left out by bounds that know no NaN: x > 0 would lose it, though Spark holds it to be greater.
+        "spark.sql.inMemoryColumnarStorage.partitionPruning": "false",
+    }
+
+
+def _storage(warehouse: str) -> dict[str, str]:
+    """How Iceberg reaches the warehouse's files. Keys and endpoint come from the environment (``AWS_*``), as outside of Spark."""
+    if urlsplit(warehouse).scheme != "s3":
+        return {}
+    # A bucket in the path works with every server; in the host's name only where DNS knows all buckets.
+    return {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO", "s3.path-style-access": "true"}
+
+
+def _jdbc(uri: str) -> dict[str, str]:
+    """SQLAlchemy's URI in JDBC's words."""
+    url = make_url(uri)
+    if url.get_backend_name() == "sqlite":
+        return {"uri": f"jdbc:sqlite:{Path(str(url.database))}?busy_timeout=30000"}
+    found = {"uri": f"jdbc:{url.get_backend_name()}://{url.host}:{url.port or 5432}/{url.database}"}
+    if url.username:
+        found["jdbc.user"] = url.username
+    if url.password:
+        found["jdbc.password"] = str(url.password)
+    return found
