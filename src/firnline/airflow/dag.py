@@ -134,14 +134,17 @@ def graph_dag(root: Path, graph: Graph) -> DAG:
     where: dict[str, Any] = {"root": str(root), "pipeline": graph.name, "dag": dag}
     others = sorted({name.partition(".")[0] for name in graph.foreign})
     awaited = {name: FrontierSensor(task_id=f"_await_{name}", other=name, **where) for name in others}
+    sinks = [SinkOperator(task_id=each.name, sink=each.name, doc_md=each.doc or None, **where) for each in graph.sinks]
     if graph.tasks == "per-epoch":
-        AdvanceOperator(task_id="epoch", doc_md=graph.doc or None, **where).set_upstream([*awaited.values()])
+        is_taken = any(each.name == "epoch" for each in graph.sinks)
+        whole = AdvanceOperator(task_id="_epoch" if is_taken else "epoch", doc_md=graph.doc or None, **where)
+        whole.set_upstream([*awaited.values()])
+        whole.set_downstream(sinks)
         return dag
     tasks = {
         each.name: AdvanceOperator(task_id=each.name, collection=each.name, doc_md=each.doc or None, **where)
         for each in graph.collections
     }
-    sinks = [SinkOperator(task_id=each.name, sink=each.name, doc_md=each.doc or None, **where) for each in graph.sinks]
     # No collection's or sink's name begins with an underscore.
     is_taken = any(task_id == "complete" for task_id in (*tasks, *(each.name for each in graph.sinks)))
     complete = CompleteOperator(task_id="_complete" if is_taken else "complete", **where)
