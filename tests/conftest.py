@@ -5,7 +5,7 @@ Each test on Spark has a project of its own, which the session's catalog is poin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,16 +37,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, SparkSession]]:
-    """A session whose catalog and warehouse are in a folder that every test's project shares."""
-    from firnline.engine.session import opened
+def lake(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, SparkSession]:
+    """The session of ``firnline.testing``; its catalog and warehouse are in a folder that every test's project shares."""
+    from firnline.testing.lake import lake
 
-    root = tmp_path_factory.mktemp("lake")
-    project = make_project(root)
-    quick = {"spark_master": "local[2]", "spark_shuffle_partitions": 2, "spark_java_options": "-XX:TieredStopAtLevel=1"}
-    small = project.settings.model_copy(update=quick)
-    with opened(small, "tests") as session:
-        yield project.settings.work, session
+    shared = lake(make_project(tmp_path_factory.mktemp("lake")).settings.root)
+    return shared.work, shared.session
 
 
 @pytest.fixture(scope="session")

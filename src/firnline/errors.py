@@ -117,6 +117,7 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
             "Nothing: the collection was rewound or rescaled meanwhile; a retry starts from there.", retryable=True
         ),
         "NO_EPOCH": Code("Call it inside a stage; in a test, inside 'with firnline.testing.at(...)'."),
+        "BAD_HISTORY": Code("Correct what the test gives; docs/guides/testing.md says what a history is made of."),
         # computing a change from changes
         "NONDETERMINISTIC_FUNCTION": Code(
             "Use epoch.now, epoch.random(...) or epoch.logged(...) in a source, epoch_time() or an explicit order in a stage."

@@ -55,6 +55,15 @@ def relation_of(frame: DataFrame) -> Relation:
     return root
 
 
+def is_literal(relation: Relation) -> bool:
+    """Whether all rows stand in the plan itself: those of a small ``createDataFrame``."""
+    kind = relation.WhichOneof("rel_type")
+    if kind == "local_relation" or kind is None:
+        return kind is not None
+    made = getattr(relation, kind)
+    return "input" in made.DESCRIPTOR.fields_by_name and isinstance(made.input, Relation) and is_literal(made.input)
+
+
 def arrow_of(frame: DataFrame) -> pa.Table:
     """The rows of a DataFrame; unlike ``toArrow``, without having its plan analysed once more for its schema."""
     assert isinstance(frame, ConnectDataFrame)

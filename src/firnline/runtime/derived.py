@@ -297,7 +297,8 @@ class Derived:
             attempt = self.run.attempt + suffix
             if relation is None:
                 return Staged(None, attempt, {})
-            is_few = is_continued and _changes(leaves) <= FEW
+            is_next = is_continued and _changes(leaves) <= FEW and destination.had_few()
+            is_few = is_next or sum(leaf.size for leaf in leaves.values()) <= FEW
             return destination.stage(relation, self.run.epoch, generation, attempt, is_proven=is_proven, is_few=is_few)
 
     @contextmanager

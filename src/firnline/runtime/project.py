@@ -170,7 +170,11 @@ class Project:
 
     def _declared(self, name: str) -> Declared:
         self._path(name)
-        pipeline = self._import(name)
+        declared = self.checked(self._import(name))
+        return replace(declared, graph=replace(declared.graph, doc=inspect.getdoc(sys.modules[_module(name)]) or ""))
+
+    def checked(self, pipeline: Pipeline) -> Declared:
+        """A pipeline that is imported already, with its functions."""
         from firnline.model.fingerprint import fingerprint
 
         root = self.settings.root
@@ -178,10 +182,8 @@ class Project:
             collection.name: fingerprint(function, root, {**PINNED, **_shape(collection)})
             for collection, function in pipeline.declared
         }
-        module = sys.modules[_module(name)]
         keeping = Keeping(self.settings.warehouse, self.settings.replicas)
-        others = self._others(pipeline)
-        graph = replace(check(pipeline, fingerprints, self.suites(), keeping, others), doc=inspect.getdoc(module) or "")
+        graph = check(pipeline, fingerprints, self.suites(), keeping, self._others(pipeline))
         functions = {collection.name: function for collection, function in pipeline.declared}
         sinks = {sink.name: function for sink, function in pipeline.sinks}
         return Declared(graph, functions, root, next(iter(pipeline.loss_handlers), None), sinks)

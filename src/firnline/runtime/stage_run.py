@@ -13,7 +13,7 @@ from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
-from firnline.engine.frames import relation_of, state, table_name
+from firnline.engine.frames import is_literal, relation_of, state, table_name
 from firnline.engine.outside import Recorded
 from firnline.engine.reading import Malformed, SourceEpoch
 from firnline.errors import FirnlineError
@@ -163,7 +163,9 @@ class StageRun:
         malformed = self._malformed(given)
         destination = self._into(intake.columns(taken))
         checks = self._checks(destination)
-        made = destination.stage(intake.delta(taken, destination), self.epoch, generation, self.attempt, is_few=True)
+        delta = intake.delta(taken, destination)
+        is_few = destination.had_few() or is_literal(delta)
+        made = destination.stage(delta, self.epoch, generation, self.attempt, is_few=is_few)
         if isinstance(made, Staged):
             made = destination.approved(made, self.epoch, generation, partial(intake.judge, destination))
         staged = self._approved(checks, destination, made, generation)

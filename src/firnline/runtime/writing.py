@@ -113,10 +113,10 @@ class Destination:
         """Write a delta beside the main line and audit it; a verdict if somebody else published the epoch meanwhile.
 
         With ``is_proven`` the plan shows that keys identify rows, and the data need not be asked. ``is_few`` says that
-        few changes are to be expected; if the epoch before had few, they are written from here.
+        few changes are to be expected: they are written from here.
         """
         rows = self._placed(delta, epoch)
-        few = staging.gathered(rows, self.columns) if is_few and self._had_few() else None
+        few = staging.gathered(rows, self.columns) if is_few else None
 
         def write() -> None:
             if few is None:
@@ -168,7 +168,8 @@ class Destination:
         by = self.placement
         return staging.placed(frame_of(self.session, delta), self.columns, by.partition_by, by.parts, epoch.lower)
 
-    def _had_few(self) -> bool:
+    def had_few(self) -> bool:
+        """Whether the epoch before changed few rows."""
         return self.head.snapshot is not None and self.head.rows <= staging.FEW
 
     def approved(self, made: Staged, epoch: Epoch, generation: int, judge: Callable[[Staged], None]) -> Staged | Verdict:

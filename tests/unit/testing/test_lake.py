@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from firnline.testing import _moved
+from firnline.testing.lake import moved
 from tests.project import make_project
 
 
@@ -14,7 +14,7 @@ def test_a_test_stays_in_its_work_folder_wherever_the_settings_point(tmp_path: P
     )
     monkeypatch.setenv("FIRNLINE_LEDGER_URI", "postgresql://prod/ledger")
     work = tmp_path / "work"
-    found = _moved(project.settings.root, work)
+    found = moved(project.settings.root, work)
     assert (found.warehouse, found.catalog_uri) == (f"file://{work}/warehouse", f"sqlite:///{work}/catalog.db")
     assert found.ledger_uri == f"sqlite:///{work}/ledger.db"
     assert found.spark_memory == "1g"

@@ -1,0 +1,86 @@
+"""The one Spark session of a process for all of its tests, on a catalog and a warehouse of their own, which end with it.
+
+They are in memory where there is a file system for that. Nothing of the project's own tables is read or written.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+from unittest import mock
+
+from firnline.settings import Settings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from pyspark.sql.connect.session import SparkSession
+
+_BELOW_WORK = {"FIRNLINE_WAREHOUSE": "", "FIRNLINE_CATALOG_URI": "", "FIRNLINE_LEDGER_URI": "", "FIRNLINE_REPLICAS": "[]"}
+_IN_MEMORY = Path("/dev/shm")
+_ENOUGH = 2**30
+# Rows of tests are few, and the process is short: no time for more than the quickest compiler.
+_QUICK = {"spark_master": "local[2]", "spark_shuffle_partitions": 2, "spark_java_options": "-XX:TieredStopAtLevel=1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """A session, and the folder of its catalog and warehouse."""
+
+    work: Path
+    session: SparkSession
+
+
+_lake: Lake | None = None
+_numbers = count(1)
+
+
+def lake(root: Path | None = None) -> Lake:
+    """The lake of this process; who asks first opens it, with the jars and the Spark settings of their project."""
+    global _lake
+    if _lake is None:
+        from firnline.engine.session import opened  # late: it loads PySpark
+
+        with ExitStack() as ending:
+            work = Path(tempfile.mkdtemp(prefix="firnline-tests-", dir=_folder()))
+            ending.callback(shutil.rmtree, work, ignore_errors=True)
+            settings = moved(root, work).model_copy(update=_QUICK)
+            _lake = Lake(work, ending.enter_context(opened(settings, "tests")))
+            atexit.register(ending.pop_all().close)
+    return _lake
+
+
+def namespace(pipeline: str) -> str:
+    """A name for tables that no other test of this process has."""
+    return f"{pipeline}__{next(_numbers)}"
+
+
+def frame_of(session: SparkSession, table: pa.Table) -> DataFrame:
+    """An Arrow table as a DataFrame."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    schema = from_arrow_schema(table.schema, prefer_timestamp_ntz=True)
+    return session.createDataFrame(table if table.num_rows else [], schema)
+
+
+def moved(root: Path | None, work: Path) -> Settings:
+    """The project's settings with everything that is written below another folder, and the jars where they are."""
+    work = work.resolve()
+    jars = work / "jars"
+    if not jars.exists():
+        work.mkdir(parents=True, exist_ok=True)
+        jars.symlink_to(Settings.load(root).jars)
+    with mock.patch.dict(os.environ, {"FIRNLINE_WORK": str(work), **_BELOW_WORK}):
+        return Settings.load(root)
+
+
+def _folder() -> Path | None:
+    is_there = os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free >= _ENOUGH
+    return _IN_MEMORY if is_there else None
