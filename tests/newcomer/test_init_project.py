@@ -1,4 +1,4 @@
-"""What a newcomer does after ``firnline init``: the new project's own tests pass, on real Spark.
+"""What a newcomer does after ``firnline init``: the new project's own tests pass, on real Spark, and those of the tutorial.
 
 The environment and the jars are the present ones, so that this takes a minute; ``make`` is told that the environment is ready.
 """
@@ -6,6 +6,7 @@ The environment and the jars are the present ones, so that this takes a minute; 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -35,6 +36,19 @@ def command(folder: Path, *words: str) -> str:
     return said
 
 
+def follow_the_tutorial(shop: Path) -> None:
+    """Do what its chapters on a stage and on its tests say."""
+    chapters = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8").split("\n## ")
+    code = {
+        chapter.partition("\n")[0]: re.findall(r"^```(?:python|yaml)\n(.*?)^```$", chapter, re.M | re.S) for chapter in chapters
+    }
+    [stage], [tests, cases] = code["6. Add a stage"], code["7. Test it"]
+    with (shop / "include" / "pipelines" / "sales.py").open("a", encoding="utf-8") as pipeline:
+        pipeline.write(f"\n\n{stage}")
+    (shop / "tests" / "test_items.py").write_text(tests, encoding="utf-8")
+    (shop / "tests" / "test_items.yaml").write_text(cases, encoding="utf-8")
+
+
 @pytest.mark.spark
 def test_the_tests_of_a_new_project_pass(tmp_path: Path) -> None:
     command(tmp_path, str(Path(sys.executable).parent / "firnline"), "init", "shop")
@@ -42,7 +56,8 @@ def test_the_tests_of_a_new_project_pass(tmp_path: Path) -> None:
     (shop / ".venv").symlink_to(sys.prefix)
     (shop / ".firnline").mkdir()
     (shop / ".firnline" / "jars").symlink_to(Settings.load(ROOT).jars)
-    assert "8 passed" in command(shop, "make", "--old-file=.venv/.ready", "test")
+    follow_the_tutorial(shop)
+    assert "10 passed" in command(shop, "make", "--old-file=.venv/.ready", "test")
     assert not list((shop / ".firnline").glob("*.db")), "a test must not touch the project's own tables"
 
 
