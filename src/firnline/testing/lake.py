@@ -6,10 +6,12 @@ They are in memory where there is a file system for that. Nothing of the project
 from __future__ import annotations
 
 import atexit
+import fcntl
 import os
 import shutil
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 _BELOW_WORK = {"FIRNLINE_WAREHOUSE": "", "FIRNLINE_CATALOG_URI": "", "FIRNLINE_LEDGER_URI": "", "FIRNLINE_REPLICAS": "[]"}
 _IN_MEMORY = Path("/dev/shm")
 _ENOUGH = 2**30
+_PREFIX = "firnline-tests-"
+_ALIVE = "alive"
+"""A file that is locked as long as its folder is in use."""
 # Rows of tests are few, and the process is short: no time for more than the quickest compiler.
 _QUICK = {"spark_master": "local[2]", "spark_shuffle_partitions": 2, "spark_java_options": "-XX:TieredStopAtLevel=1"}
 
@@ -49,8 +54,7 @@ def lake(root: Path | None = None) -> Lake:
         from firnline.engine.session import opened  # late: it loads PySpark
 
         with ExitStack() as ending:
-            work = Path(tempfile.mkdtemp(prefix="firnline-tests-", dir=_folder()))
-            ending.callback(shutil.rmtree, work, ignore_errors=True)
+            work = ending.enter_context(_folder())
             settings = moved(root, work).model_copy(update=_QUICK)
             _lake = Lake(work, ending.enter_context(opened(settings, "tests")))
             atexit.register(ending.pop_all().close)
@@ -81,6 +85,28 @@ def moved(root: Path | None, work: Path) -> Settings:
         return Settings.load(root)
 
 
-def _folder() -> Path | None:
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """A new folder that ends with the process; those of processes that were killed end here, since memory is not for good."""
     is_there = os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free >= _ENOUGH
-    return _IN_MEMORY if is_there else None
+    above = _IN_MEMORY if is_there else Path(tempfile.gettempdir())
+    for old in above.glob(f"{_PREFIX}*"):
+        if _is_left(old / _ALIVE):
+            shutil.rmtree(old, ignore_errors=True)
+    work = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=above))
+    with (work / "starting").open("w") as alive:
+        fcntl.flock(alive, fcntl.LOCK_EX)
+        (work / "starting").rename(work / _ALIVE)  # by now it is locked
+        try:
+            yield work
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+
+def _is_left(alive: Path) -> bool:
+    try:
+        with alive.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
