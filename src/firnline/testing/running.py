@@ -22,7 +22,7 @@ from firnline.runtime.flusher import Flusher
 from firnline.runtime.project import Declared, Project
 from firnline.testing.history import Crash, Item, Schemas, steps_of, tables_of
 from firnline.testing.lake import frame_of, lake, moved, namespace
-from firnline.testing.subject import subject_of
+from firnline.testing.subject import local, subject_of
 from firnline.world import World, replaced
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ def _advance(ran: Ran, epoch: Epoch, dying: _Dying | None = None, target: str | 
 
 def _die(ran: Ran, epoch: Epoch, crash: Crash) -> None:
     dying = _Dying(crash.point)
-    target = ran.graph.collection(crash.collection or str(ran.name)).name
+    target = ran.graph.collection(local(crash.collection or str(ran.name))).name
     try:
         with replaced(dying):
             _advance(ran, epoch, dying, target)

@@ -54,7 +54,7 @@ class Subject:
             foreign={},
             sinks=(),
         )
-        return replace(self.declared, graph=alone), {name: _local(meaning) for name, meaning in meant.items()}
+        return replace(self.declared, graph=alone), {name: local(meaning) for name, meaning in meant.items()}
 
     def _needed(self, given: Names[str]) -> Mapping[str, Collection]:
         """The collections of the test by name, inputs before their readers."""
@@ -107,16 +107,17 @@ def _meaning(graph: Graph, name: str) -> str:
 
 def _given(name: str, collection: Collection) -> Collection:
     """A collection whose rows are given."""
-    named = replace(collection, name=_local(name), checks=(), publish=None)
+    named = replace(collection, name=local(name), checks=(), publish=None)
     return named if collection.kind == "source" else replace(named, kind="source", inputs=(), parameters=(), query=None)
 
 
 def _own(collection: Collection) -> Collection:
     """A collection that is computed."""
-    return replace(collection, inputs=tuple(map(_local, collection.inputs)))
+    return replace(collection, inputs=tuple(map(local, collection.inputs)))
 
 
-def _local(name: str) -> str:
+def local(name: str) -> str:
+    """What a collection, be it of another pipeline, is called in a test."""
     return name.replace(".", "__")
 
 
