@@ -66,6 +66,15 @@ SHOP = """
     def edges(epoch): ...
 
 
+    @shop.source(keys=["sku"], snapshot=True)
+    def prices(epoch): ...
+
+
+    @shop.stage(keys=[])
+    def dearest(prices):
+        return prices.agg(F.max("price").alias("price"))
+
+
     @shop.stage(keys=["customer"], refresh="full")
     def counting(orders):
         return orders.select("customer").distinct().withColumn("passes", F.lit(next(passes)))
@@ -140,6 +149,15 @@ def test_a_source_is_given_what_its_function_would_have_returned(root: Path) -> 
     assert run("shop.orders", [{"orders": [ADA]}, {"orders": DEARER}], root=root).rows() == [{**ADA, "amount": 7}]
     with pytest.raises(FirnlineError, match="KEY_NOT_UNIQUE"):
         run("shop.orders", [{"orders": [ADA, {**ADA, "amount": 9}]}], root=root)
+
+
+def test_a_source_of_dumps_is_given_dumps(root: Path) -> None:
+    socks, tent = {"sku": "socks", "price": 9}, {"sku": "tent", "price": 80}
+    ran = assert_incremental("shop.dearest", [{"prices": [socks, tent]}, {"prices": [{**tent, "price": 70}]}], root=root)
+    assert ran.rows("prices") == [{**tent, "price": 70}]
+    assert ran.rows() == [{"price": 70}]
+    with pytest.raises(FirnlineError, match="DUMP_SHRANK"):
+        run("shop.prices", [{"prices": [socks, tent]}, {}], root=root)
 
 
 def test_a_stage_that_depends_on_how_often_it_ran_is_told_by_its_rows(root: Path) -> None:
