@@ -30,6 +30,17 @@ ENDPOINTS: dict[tuple[str, str], tuple[str, Any, dict[str, int]]] = {
         None,
         {"anonymous": 401, "vera": 404, "uma": 404, "admin": 404},
     ),
+    ("GET", "/api/pipelines/{dag_id}/branches"): ("api/pipelines/race/branches", None, READ),
+    ("GET", "/api/pipelines/{dag_id}/diff"): (
+        "api/pipelines/slow/diff?branch=nobody",
+        None,
+        {"anonymous": 401, "vera": 404, "uma": 404, "admin": 404},
+    ),
+    ("POST", "/api/pipelines/{dag_id}/branch"): (
+        "api/pipelines/slow/branch",
+        {"name": "../Other", "start": "2026-01-01"},
+        {"anonymous": 401, "vera": 403, "uma": 400, "admin": 400},
+    ),
     ("POST", "/api/pipelines/{dag_id}/rewind"): (
         "api/pipelines/slow/rewind",
         {"to": "2026-01-01", "stage": "nobody"},

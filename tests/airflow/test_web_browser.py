@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Frame, Page, expect, sync_playwright
 
 from firnline.airflow.server import Server
 from firnline.model.hold import Hold
+from firnline.runtime.branch import branches, drop
 from firnline.runtime.history import sampled
 from firnline.runtime.project import Project
 from firnline.runtime.safepoint import hold
@@ -231,3 +232,19 @@ def test_a_rewind_is_shown_first_and_can_be_undone(browser: Browser, project: Pr
         inner.get_by_role("dialog").get_by_role("button", name="Undo", exact=True).click()
         expect(inner.locator('[data-key="cell-top_sources@2026-01-03"]')).not_to_have_attribute("data-state", "missing")
     assert ends() == ["2026-01-04"] * 3
+
+
+def test_a_branch_is_made_and_compared(browser: Browser, project: Project, server: Server) -> None:
+    with opened(browser, server, "/dags/amplab/plugin/firnline_dag") as (page, inner):
+        inner.locator('[data-key="cell-top_sources@2026-01-03"]').click()
+        inner.locator('[data-key="branch"]').click()
+        inner.get_by_label("Its name").fill("what_if")
+        inner.get_by_role("dialog").get_by_role("button", name="Branch", exact=True).click()
+        expect(inner.get_by_text("The branch what_if begins at 2026-01-03")).to_be_visible()
+        inner.get_by_role("tab", name="Branches").click()
+        expect(inner.locator('[data-branch="what_if"]')).to_contain_text("2026-01-03")
+        inner.locator('[data-key="diff-what_if"]').click()
+        expect(inner.get_by_text("what_if and the pipeline are the same")).to_be_visible()
+        page.screenshot(path=SCREENSHOTS / "branches.png")
+    assert [each.branch for each in branches(project, project.graph("amplab"))] == ["what_if"]
+    drop(project, "amplab", "what_if")

@@ -84,7 +84,7 @@ def note_of(project: Project, space: str) -> Note:
         raise FirnlineError("NO_SUCH_BRANCH", f"{pipeline!r} has no branch {branch!r}") from None
 
 
-def create(project: Project, graph: Graph, branch: str, at: int, code: str | None) -> Note:
+def create(project: Project, graph: Graph, branch: str, at: int, code: str | None, owner: str | None = None) -> Note:
     """Let a branch begin at a point, with the code in a folder, of a git ref, or the project's own.
 
     What an earlier attempt left unfinished is finished.
@@ -96,7 +96,7 @@ def create(project: Project, graph: Graph, branch: str, at: int, code: str | Non
     there = project.control(graph.name).agreement().held(branch)
     if there is not None and is_whole(project, space):
         raise FirnlineError("BRANCH_EXISTS", f"{graph.name!r} has a branch {branch!r} already")
-    note = Note(graph.name, branch, at, _code(project, space, code), code, getpass.getuser(), world().now().isoformat())
+    note = Note(graph.name, branch, at, _code(project, space, code), code, owner or getpass.getuser(), world().now().isoformat())
     _hold(project, graph, note)
     project.catalog.write(_note_path(project, space), json.dumps(asdict(note)).encode())
     world().reach("branch.noted")

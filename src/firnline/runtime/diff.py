@@ -119,8 +119,8 @@ def sides(project: Project, graph: Graph, before: str, after: str, epoch: str | 
     return found[0], found[1]
 
 
-def diff(project: Project, before: Side, after: Side, stage: str | None = None, rows: int = 10) -> Diff:
-    """Compare two sides, of one collection or of all; with up to so many rows of each that differs."""
+def diff(project: Project, before: Side, after: Side, stage: str | None = None, rows: int | None = 10) -> Diff:
+    """Compare two sides, of one collection or of all; with up to so many rows of each that differs, or by digests only."""
     names = _in_order(before.graph, after.graph)
     if stage is not None and stage not in names:
         raise FirnlineError("NO_SUCH_COLLECTION", f"neither {before.text!r} nor {after.text!r} has a collection {stage!r}")
@@ -196,7 +196,7 @@ def _stored(project: Project, side: Side, name: str) -> _Stored | None:
     return _Stored(log, table, {each.attempt: each for each in entries_of(table) if each.description.upper <= side.upto})
 
 
-def _compared(project: Project, before: Side, after: Side, name: str, rows: int) -> CollectionDiff:
+def _compared(project: Project, before: Side, after: Side, name: str, rows: int | None) -> CollectionDiff:
     one, other = _stored(project, before, name), _stored(project, after, name)
     if one is None or other is None:
         verdict: Verdict = "same" if one is other else "only after" if one is None else "only before"
@@ -215,7 +215,7 @@ def _compared(project: Project, before: Side, after: Side, name: str, rows: int)
         columns_added=columns_added,
         columns_removed=columns_removed,
     )
-    if found.verdict == "same":
+    if found.verdict == "same" or rows is None:
         return found
     return _with_rows(project, before, after, found, one, other, wanted, rows)
 

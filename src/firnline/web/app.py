@@ -22,6 +22,10 @@ from firnline.airflow.names import REPAIR
 from firnline.errors import FirnlineError
 from firnline.model.epoch import to_datetime
 from firnline.model.graph import Graph
+from firnline.runtime.branch import branches as branches_of
+from firnline.runtime.branch import create
+from firnline.runtime.diff import MAIN, sides
+from firnline.runtime.diff import diff as compared
 from firnline.runtime.history import told as history
 from firnline.runtime.lineage import lineage as lineage_of
 from firnline.runtime.overview import EPOCHS, Overview, overview
@@ -30,6 +34,7 @@ from firnline.runtime.rewind import rewind, undo
 from firnline.web.access import may, may_run, sent_as_json
 from firnline.web.answers import Answers
 from firnline.web.documents import (
+    diff_document,
     lineage_document,
     pipeline_document,
     pipelines_of,
@@ -48,7 +53,7 @@ SAFE = {
     "Referrer-Policy": "same-origin",
 }
 """The page loads nothing from elsewhere, and no other site may frame it."""
-STATUSES = {"NO_SUCH_PIPELINE": 404, "NO_SUCH_COLLECTION": 404, "NO_SUCH_HOLD": 404}
+STATUSES = {"NO_SUCH_PIPELINE": 404, "NO_SUCH_COLLECTION": 404, "NO_SUCH_HOLD": 404, "NO_SUCH_BRANCH": 404}
 _WRONG = 400
 _NOT_NOW = 503
 
@@ -68,6 +73,13 @@ class Back(BaseModel):
     to: str = Field(max_length=40)
     stage: str | None = Field(default=None, max_length=200)
     dry: bool = True
+
+
+class Fork(BaseModel):
+    """A branch, and the first epoch that is its own."""
+
+    name: str = Field(min_length=1, max_length=100)
+    start: str = Field(max_length=40)
 
 
 class Forth(BaseModel):
@@ -147,6 +159,21 @@ def application(project: Project) -> FastAPI:
         found = lineage_of(project, project.graph(dag_id), collection, epoch, part, direction)
         unseen = frozenset(name for name in pipelines_of(found) if not may(user, "GET", name))
         return _answer(request, lineage_document(found, unseen))
+
+    @app.get("/api/pipelines/{dag_id}/branches", dependencies=[CanRead])
+    def branches(request: Request, dag_id: str) -> Response:
+        return _answer(request, {"branches": [asdict(each) for each in branches_of(project, project.graph(dag_id))]})
+
+    @app.get("/api/pipelines/{dag_id}/diff", dependencies=[CanRead])
+    def diff(request: Request, dag_id: str, branch: Annotated[str, Query(max_length=100)]) -> Response:
+        found = compared(project, *sides(project, project.graph(dag_id), MAIN, branch), rows=None)
+        return _answer(request, diff_document(found))
+
+    @app.post("/api/pipelines/{dag_id}/branch", dependencies=[CanEdit, Depends(sent_as_json), Depends(action_logging())])
+    def create_branch(request: Request, user: GetUserDep, dag_id: str, asked: Fork) -> Response:
+        graph = project.graph(dag_id)
+        made = create(project, graph, asked.name, graph.schedule.point(asked.start), None, user.get_name())
+        return _answer(request, {"branch": asked.name, "at": graph.schedule.label(made.at)})
 
     @app.post("/api/pipelines/{dag_id}/release", dependencies=[CanEdit, Depends(sent_as_json), Depends(action_logging())])
     def release_hold(request: Request, dag_id: str, asked: Release) -> Response:

@@ -11,6 +11,7 @@ from firnline.model.epoch import to_datetime
 from firnline.model.foreign import is_foreign
 from firnline.model.graph import Graph
 from firnline.plan.grid import State
+from firnline.runtime.diff import Diff
 from firnline.runtime.history import Told
 from firnline.runtime.lineage import Lineage
 from firnline.runtime.overview import Cell, Overview
@@ -80,6 +81,13 @@ def storage_document(found: Told) -> dict[str, Any]:
         for each in found.runs
     ]
     return {"samples": [{**each, "is_hidden": each["collection"] not in own} for each in samples], "runs": runs}
+
+
+def diff_document(found: Diff) -> dict[str, Any]:
+    """Where two sides differ, by their digests: no row of either is told."""
+    told = ("collection", "verdict", "why", "parts", "differing_parts", "epochs", "columns_added", "columns_removed")
+    lines = [{name: value for name, value in asdict(each).items() if name in told} for each in found.collections]
+    return {"before": found.before, "after": found.after, "first": found.first, "collections": lines}
 
 
 def lineage_document(found: Lineage, unseen: frozenset[str]) -> dict[str, Any]:

@@ -72,6 +72,17 @@ async function openReport(pipeline, path, asked, title, word, refresh, said) {
   });
 }
 
+export function openBranch(pipeline, epoch, refresh) {
+  const name = h("input", { id: "branch-name", autocomplete: "off", maxlength: 100 });
+  const said = [`A branch shares all that is before ${epoch}, holds the safe point there, and writes no row until it is run.`, h("label", { for: "branch-name" }, "Its name ", name)];
+  confirm(`Branch from ${epoch}?`, said, "Branch", async () => {
+    const made = await tell(pipeline, "/branch", { name: name.value, start: epoch });
+    note(`The branch ${made.branch} begins at ${made.at}. Run it: firnline branch run ${made.branch} --pipeline ${pipeline}`, "done");
+    await refresh();
+  });
+  name.focus();
+}
+
 export function openRepair(pipeline, collection, refresh) {
   const asked = collection ? `${pipeline}.${collection}` : pipeline;
   const said = [

@@ -1,6 +1,6 @@
 // Epochs across, collections down. Arrow keys move, Enter opens what is known of a cell.
 
-import { openRewind } from "./actions.js";
+import { openBranch, openRewind } from "./actions.js";
 import { count, h, minute, time } from "./dom.js";
 import { go, runPage } from "./embedding.js";
 import { STATES } from "./words.js";
@@ -102,6 +102,7 @@ function detail(told, line, cell, { open, refresh }) {
       { class: "acts" },
       cell.published_at && cell.state !== "merged" && h("button", { "data-key": "to-lineage", onclick: () => open({ view: "lineage", of: `${line.name}@${cell.epoch}`, part: null }) }, "Where it came from"),
       cell.published_at && cell.state !== "merged" && h("button", { "data-key": "rewind", disabled: !told.may.edit, title: told.may.edit ? "Take out this epoch and those after it" : `You may not edit the DAG ${told.pipeline}`, onclick: () => openRewind(told.pipeline, line.name, cell.epoch, refresh) }, "Rewind to here …"),
+      cell.published_at && cell.state !== "merged" && h("button", { "data-key": "branch", disabled: !told.may.edit, title: told.may.edit ? "Try other code from this epoch on, beside the pipeline" : `You may not edit the DAG ${told.pipeline}`, onclick: () => openBranch(told.pipeline, cell.epoch, refresh) }, "Branch from here …"),
       href && h("a", { href, onclick: (event) => go(event, href) }, "Its task in Airflow"),
     ),
   );

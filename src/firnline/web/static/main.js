@@ -2,6 +2,7 @@
 
 import { airflow, watch } from "./api.js";
 import { openRepair } from "./actions.js";
+import { branchesView } from "./branches.js";
 import { h, render } from "./dom.js";
 import { follow, go, runPage } from "./embedding.js";
 import { lineageView } from "./lineage.js";
@@ -15,8 +16,9 @@ const VIEWS = {
   lineage: ["Lineage", lineageView],
   storage: ["Storage", storageView],
   quality: ["Quality", qualityView],
+  branches: ["Branches", branchesView],
 };
-const NOWHERE = { dag_id: null, view: null, run_id: null, upto: null, cell: null, collection: null, of: null, part: null };
+const NOWHERE = { dag_id: null, view: null, run_id: null, upto: null, cell: null, collection: null, of: null, part: null, branch: null };
 const app = document.getElementById("app");
 const state = Object.fromEntries(new URLSearchParams(location.search));
 let [watching, told, failure] = [null, null, null];
