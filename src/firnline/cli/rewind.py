@@ -9,9 +9,11 @@ import typer
 
 from firnline.cli.app import app
 from firnline.cli.output import Json, console, print_json, print_table
+from firnline.cli.run import counts, run_epochs
 from firnline.errors import FirnlineError
 
 if TYPE_CHECKING:
+    from firnline.runtime.advance import Outcome
     from firnline.runtime.rewind import Report
 
 
@@ -22,6 +24,7 @@ def rewind(
     stage: Annotated[
         str | None, typer.Option("--stage", help="A collection: it and all that comes of it go back; all by default.")
     ] = None,
+    replay: Annotated[bool, typer.Option("--replay", help="Then compute the epochs again, or reuse them. Needs Spark.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Undo the newest rewind instead.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     json: Json = False,
@@ -32,19 +35,30 @@ def rewind(
     from firnline.runtime.rewind import rewind as rewound
     from firnline.runtime.rewind import undo as undone
 
-    if undo == (to is not None) or (undo and stage):
+    if undo == (to is not None) or (undo and (stage or replay)):
         raise FirnlineError("BAD_OPTION", "a rewind needs --to EPOCH, an undo nothing but --undo")
     project = Project.load()
     graph = project.graph(pipeline)
+    frontier = project.control(pipeline).frontier()
+    outcomes: list[Outcome] = []
     if to is None:
         report = undone(project, graph, user(), is_dry=dry_run)
     else:
         point = graph.schedule.epoch_at(graph.schedule.point(to)).lower
         report = rewound(project, graph, point, stage, user(), is_dry=dry_run)
+        if replay and not dry_run and frontier is not None:
+            epochs = list(graph.schedule.epochs(point, frontier.upper))
+            failed: dict[str, FirnlineError] = {}
+            outcomes = run_epochs(project, project.declared(pipeline), epochs, json, failed)
+            for error in failed.values():
+                raise error
     if json:
-        print_json({**asdict(report), "done": not dry_run})
+        replayed = [{**asdict(each), "epoch": graph.schedule.label(each.epoch.lower)} for each in outcomes]
+        print_json({**asdict(report), "done": not dry_run, "replayed": replayed})
         return
     _show(report, is_dry=dry_run)
+    if outcomes:
+        console.print(f"Replayed: {counts(outcomes)}.")
 
 
 def _show(report: Report, *, is_dry: bool) -> None:

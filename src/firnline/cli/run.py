@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ from firnline.errors import FirnlineError
 
 if TYPE_CHECKING:
     from firnline.model.epoch import Epoch
+    from firnline.runtime.advance import Outcome
     from firnline.runtime.project import Declared, Project
 
 _PATIENCE = 0.2
@@ -38,7 +40,7 @@ def run(
     declared = project.declared(pipeline)
     epochs = _epochs(project, declared, first, last)
     failed: dict[str, FirnlineError] = {}
-    outcomes = _run(project, declared, epochs, json, failed)
+    outcomes = run_epochs(project, declared, epochs, json, failed)
     project.flusher.drain(_PATIENCE)
     for error in list(failed.values())[1:]:
         errors.print(str(error), style="red", markup=False)
@@ -52,10 +54,14 @@ def run(
     if not epochs:
         console.print(nothing_due(schedule))
         return
-    computed = sum(outcome.how == "computed" for outcome in outcomes)
-    console.print(
-        f"{computed} computed, {len(outcomes) - computed} kept. See what changed: firnline show {pipeline}.COLLECTION --changes"
-    )
+    console.print(f"{counts(outcomes)}. See what changed: firnline show {pipeline}.COLLECTION --changes")
+
+
+def counts(outcomes: list[Outcome]) -> str:
+    """How many epochs became what."""
+    counted = Counter(outcome.how for outcome in outcomes)
+    reused = f"{counted['reused']} reused, " if counted["reused"] else ""
+    return f"{counted['computed']} computed, {reused}{counted['kept']} kept"
 
 
 def _epochs(project: Project, declared: Declared, first: str | None, last: str | None) -> list[Epoch]:
@@ -70,7 +76,10 @@ def _epochs(project: Project, declared: Declared, first: str | None, last: str |
     return list(schedule.epochs(since, upto))
 
 
-def _run(project: Project, declared: Declared, epochs: list[Epoch], json: bool, failed: dict[str, FirnlineError]) -> list[Any]:
+def run_epochs(
+    project: Project, declared: Declared, epochs: list[Epoch], json: bool, failed: dict[str, FirnlineError]
+) -> list[Outcome]:
+    """Compute what is missing of epochs, and complete them, told as it goes on; ``failed`` is given the sinks that did."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from firnline.runtime.advance import Outcome, advance, complete, is_kept
@@ -114,5 +123,7 @@ def _run(project: Project, declared: Declared, epochs: list[Epoch], json: bool, 
 def _line(outcome: Any, label: str) -> str:
     if outcome.how == "kept":
         return f"{label}  {outcome.collection:<24} kept"
+    if outcome.how == "reused":
+        return f"{label}  {outcome.collection:<24} {outcome.rows:>8} rows as before the rewind"
     aside = f", {outcome.malformed} malformed set aside" if outcome.malformed else ""
     return f"{label}  {outcome.collection:<24} {outcome.rows:>8} rows changed in {outcome.seconds:5.1f} s{aside}"

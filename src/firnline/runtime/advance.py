@@ -46,7 +46,7 @@ class Outcome:
 
     collection: str
     epoch: Epoch
-    how: Literal["computed", "kept", "taken"]
+    how: Literal["computed", "reused", "kept", "taken"]
     rows: int = 0
     weight: int = 0
     malformed: int = 0
@@ -80,10 +80,12 @@ class Compute(Protocol):
 
 def advance(project: Project, declared: Declared, session: SparkSession, name: str, target: Epoch) -> Iterator[Outcome]:
     """Compute what is missing of a collection up to and including the target, epoch by epoch, on Spark."""
+    from firnline.runtime.reuse import reused
     from firnline.runtime.stage_run import StageRun
 
     def compute(collection: Collection, generation: int, epoch: Epoch, attempt: str, inputs: Mapping[str, Head]) -> Published:
-        return StageRun(project, declared, session, collection, epoch, attempt).publish(generation, inputs)
+        again = reused(project, declared.graph, collection, generation, epoch, attempt, inputs)
+        return again or StageRun(project, declared, session, collection, epoch, attempt).publish(generation, inputs)
 
     try:
         yield from advance_by(compute, project, declared.graph, name, target)
@@ -146,7 +148,7 @@ def advance_by(compute: Compute, project: Project, graph: Graph, name: str, targ
             note(project, graph, name, epoch, attempt, error)
             raise
         world().reach("advance.published")
-        if outcome.how == "computed" and parted(graph.name)[1] is None:
+        if outcome.how in ("computed", "reused") and parted(graph.name)[1] is None:
             hand_over(project, graph.name, name, epoch, attempt)
         yield replace(outcome, seconds=time.monotonic() - began)
 
@@ -188,7 +190,8 @@ def _advance_one(
             raise
         return Outcome(collection.name, epoch, "kept")  # by somebody else, so long ago that it is merged
     if done.verdict is Verdict.FREE:
-        return Outcome(collection.name, epoch, "computed", done.digest.rows, done.digest.weight, done.malformed)
+        how: Literal["computed", "reused"] = "reused" if done.is_reused else "computed"
+        return Outcome(collection.name, epoch, how, done.digest.rows, done.digest.weight, done.malformed)
     if done.verdict is Verdict.TAKEN:
         return Outcome(collection.name, epoch, "kept")
     raise FirnlineError("GENERATION_CHANGED", f"{collection.name!r} moved while its epoch was computed")

@@ -43,6 +43,8 @@ class Published:
     verdict: Verdict
     digest: Digest
     malformed: int = 0
+    is_reused: bool = False
+    """Whether it is what the log held before a rewind."""
 
 
 def staged(

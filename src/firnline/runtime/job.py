@@ -82,12 +82,14 @@ def advanced(project: Project, pipeline: str, collection: str | None, target: Ep
         for name in names:
             for outcome in advance(project, declared, session, name, target):
                 _logger.info(_sentence(outcome, label(outcome.epoch.lower)))
-                found = "computed" if outcome.how == "computed" else found
+                found = "computed" if outcome.how in ("computed", "reused") else found
     return found
 
 
 def _sentence(outcome: Outcome, label: str) -> str:
     if outcome.how == "kept":
         return f"kept {outcome.collection} at {label}"
+    if outcome.how == "reused":
+        return f"reused {outcome.collection} at {label}: {outcome.rows} rows changed, as before the rewind"
     aside = f", {outcome.malformed} malformed records set aside" if outcome.malformed else ""
     return f"computed {outcome.collection} at {label}: {outcome.rows} rows changed{aside} in {outcome.seconds:.1f} s"

@@ -20,11 +20,12 @@ from firnline.runtime import show
 from firnline.runtime.advance import complete, is_kept
 from firnline.runtime.lineage import lineage
 from firnline.runtime.project import Project
+from firnline.runtime.reuse import reused
 from firnline.runtime.rewind import rewind, settle, undo
 from firnline.runtime.safepoint import safe_point
 from firnline.runtime.verify import verify
 from tests.project import ROOT, command
-from tests.web_logs import copies, publish
+from tests.web_logs import copies, of_today, publish
 
 LOGS = ("visits", "seen")
 DEATHS = sorted(point for point in POINTS if point.startswith("rewind."))
@@ -134,6 +135,23 @@ def test_once_replayed_nothing_is_held_and_it_can_still_be_undone(project: Proje
     assert is_sound(project)
     forth(project)
     assert held(project) == before
+
+
+def test_files_come_back_by_a_replay_that_reuses_them(project: Project) -> None:
+    graph, rows = of_today(project), seen(project)
+    back(project, 1)
+    for epoch in (1, 2):
+        done = reused(project, graph, graph.collection("visits"), 1, Epoch(epoch, epoch + 1), f"again{epoch}", {})
+        assert done is not None
+        assert done.is_reused
+    replay(project, 1, 2, logs=("seen",))
+    assert held(project)["visits"] == (3, ["again2", "again1", "visits0"])
+    assert seen(project) == rows
+    assert is_sound(project)
+    forth(project)
+    assert held(project)["visits"] == (3, ["visits2", "visits1", "visits0"])
+    assert seen(project) == rows
+    assert is_sound(project)
 
 
 def test_rewinds_are_undone_one_by_one(project: Project) -> None:
