@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import signal
 import sqlite3
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -228,3 +232,28 @@ def test_a_reader_holds_what_it_has_not_seen_and_is_told_if_it_came_too_late(she
     shelf.merge(0, 5)  # as if its lease had ended
     with pytest.raises(FirnlineError, match="LEASE_EXPIRED"):
         reader.changes("web.visits")
+
+
+STEP = """
+import json, os, signal, sys
+import firnline as fl
+reader = fl.reader("other", lease="1d")
+changes = reader.changes("web.visits", upto=sys.argv[1], net=False)
+found = {"after": changes.after, "epochs": changes.epochs, "rows": changes.to_arrow().num_rows}
+reader.advance(changes.upto)
+print(json.dumps(found), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_another_process_goes_on_where_one_that_was_killed_stopped(shelf: Shelf) -> None:
+    fl.reader("other", lease="1d", position="0", project=shelf.project)
+
+    def process(upto: str) -> Any:
+        done = subprocess.run([sys.executable, "-c", STEP, upto], cwd=shelf.project.settings.root, capture_output=True, text=True)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        return json.loads(done.stdout)
+
+    assert process("1") == {"after": "0", "epochs": ["1"], "rows": 3}
+    assert process("4") == {"after": "1", "epochs": ["2", "3", "4"], "rows": 5}
+    assert process("4") == {"after": "4", "epochs": [], "rows": 0}

@@ -278,6 +278,15 @@ def test_rows_in_the_words_of_other_tools(still: Shelf) -> None:
         (number, price, (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)) for number, price, at in expected
     ]
     assert found == micros
+    assert sorted(scan.to_polars().rows()) == expected
+
+
+def test_every_type_reaches_polars(still: Shelf) -> None:
+    rows = fl.scan("web.visits", project=still.project).to_polars().to_dicts()
+    told = [{**each, "facts": list(each["facts"].items())} for each in rows]
+    assert multiset(told) == multiset(still.state(5))
+    nothing = fl.changes("web.visits", after="4", project=still.project).to_polars()
+    assert nothing.shape == (0, len(SCHEMA) + 3)
 
 
 def test_a_tool_that_is_not_installed_is_named(still: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
