@@ -160,6 +160,10 @@ def test_a_hold_is_released_by_those_who_may_and_the_audit_log_says_who(
     done = callers["uma"].post("api/pipelines/slow/release", json={"hold": "dashboard"})
     assert (done.status_code, done.json()["released"]["owner"]) == (200, "ana")
     assert project.control("slow").holds() == ()
+    hold(project, graph, lambda _, floor: Hold("branch", "what_if", floor, "ana", release="drop it"))
+    kept = callers["admin"].post("api/pipelines/slow/release", json={"hold": "what_if"})
+    assert (kept.status_code, kept.json()["error"]["code"]) == (400, "BRANCH_HOLDS")
+    project.control("slow").release("what_if")
     log = callers["admin"].get(f"{server.url}/api/v2/eventLogs?event=release_hold&dag_id=slow").json()["event_logs"]
     assert {each["owner"] for each in log} >= {"uma"}
     assert any(json.loads(each["extra"]).get("hold") == "dashboard" for each in log)

@@ -44,15 +44,14 @@ def safepoint(
 
 def _release(project: Project, names: list[str], hold: str, json: bool) -> str:
     """Release a hold; the pipeline that had it."""
+    from firnline.runtime.safepoint import release as release_hold
+
     having = [name for name in names if any(each.name == hold for each in project.control(name).holds())]
     if not having:
         raise FirnlineError("NO_SUCH_HOLD", f"no reader, sink, branch or backfill of {', '.join(names)} is named {hold!r}")
     if len(having) > 1:
         raise FirnlineError("NO_SUCH_HOLD", f"{hold!r} is a hold of {' and of '.join(having)}: say of which")
-    held = project.control(having[0]).agreement().held(hold)
-    if held is not None and held.kind == "branch":
-        raise FirnlineError("BRANCH_HOLDS", f"{held} of {having[0]!r} shares its history", todo=f"To release it: {held.release}")
-    released = project.control(having[0]).release(hold)
+    released = release_hold(project, having[0], hold)
     if not json:
         console.print(f"{having[0]}: released {released} of {released.owner}", markup=False)
     return having[0]

@@ -68,6 +68,14 @@ def hold(project: Project, graph: Graph, place: Callable[[Agreement, int], Hold]
     return project.control(graph.name).hold(placed, floor, graph.schedule.label)
 
 
+def release(project: Project, pipeline: str, name: str) -> Hold:
+    """Let go of a hold; the hold as it was. That of a branch goes with the branch, which shares what it keeps."""
+    held = project.control(pipeline).agreement().held(name)
+    if held is not None and held.kind == "branch":
+        raise FirnlineError("BRANCH_HOLDS", f"{held} of {pipeline!r} shares its history", todo=f"To release it: {held.release}")
+    return project.control(pipeline).release(name)
+
+
 def _heads(project: Project, graph: Graph) -> Heads:
     found = {each.name: project.log(graph.name, each.name).head() for each in graph.collections}
     return {name: head for name, head in found.items() if head is not None}

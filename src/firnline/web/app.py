@@ -31,6 +31,7 @@ from firnline.runtime.lineage import lineage as lineage_of
 from firnline.runtime.overview import EPOCHS, Overview, overview
 from firnline.runtime.project import Project
 from firnline.runtime.rewind import rewind, undo
+from firnline.runtime.safepoint import release
 from firnline.web.access import may, may_run, sent_as_json
 from firnline.web.answers import Answers
 from firnline.web.documents import (
@@ -178,7 +179,7 @@ def application(project: Project) -> FastAPI:
     @app.post("/api/pipelines/{dag_id}/release", dependencies=[CanEdit, Depends(sent_as_json), Depends(action_logging())])
     def release_hold(request: Request, dag_id: str, asked: Release) -> Response:
         project.graph(dag_id)
-        released = project.control(dag_id).release(asked.hold)
+        released = release(project, dag_id, asked.hold)
         return _answer(request, {"released": released.as_json()})
 
     @app.post("/api/pipelines/{dag_id}/rewind", dependencies=[CanEdit, Depends(sent_as_json), Depends(action_logging())])

@@ -20,8 +20,8 @@ from firnline.web.runs import Key, Task
 WORST: tuple[str, ...] = ("failed", "gap", "running", "missing", "stale", "repaired", "computed", "kept", "merged")
 """The states of an epoch, the one that a summary should tell first."""
 LIVE = frozenset({"running", "queued", "scheduled", "restarting", "deferred", "up_for_reschedule"})
-RELEASABLE = frozenset({"reader", "branch", "backfill"})
-"""The kinds of hold that somebody asked for; the others follow from facts."""
+RELEASABLE = frozenset({"reader", "sink", "backfill"})
+"""The kinds of hold that somebody asked for by itself; that of a branch goes with it, the others follow from facts."""
 
 
 def pipeline_document(graph: Graph, found: Overview, tasks: Mapping[Key, Task]) -> dict[str, Any]:

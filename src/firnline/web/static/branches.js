@@ -3,14 +3,16 @@
 import { ask } from "./api.js";
 import { h, minute, plural, render } from "./dom.js";
 
-let found = null;
+let [of, found] = [null, null];
 
 export function branchesView({ told, state, open }) {
+  if (of !== told.pipeline) [of, found] = [told.pipeline, null];
   const place = h("div");
   const draw = () => render(place, found === null ? h("p", { class: "empty", "aria-busy": "true" }, "Reading the branches …") : list(told, state, open));
   draw();
   ask(told.pipeline, "/branches").then(
     (answer) => {
+      if (JSON.stringify(answer.branches) === JSON.stringify(found)) return;
       found = answer.branches;
       draw();
     },
