@@ -21,6 +21,7 @@ from firnline.errors import FirnlineError
 from firnline.settings import Settings
 
 USER = "admin"
+CONNECTION = "AIRFLOW_CONN_SPARK_DEFAULT"
 PARALLELISM = min(4, max(2, os.cpu_count() or 2))
 """Tasks at once. A task wants all cores for its Spark: more of them would only make each one later."""
 
@@ -80,7 +81,7 @@ class Home:
         options = {f"AIRFLOW__{name.replace('.', '__').upper()}": str(value) for name, value in settings.items()}
         master = json.dumps({"conn_type": "spark", "host": self._master})  # a URI with brackets is not parsed
         return {
-            "AIRFLOW_CONN_SPARK_DEFAULT": master,
+            CONNECTION: master,
             **inherited,
             **options,
             "AIRFLOW_HOME": str(self.path),

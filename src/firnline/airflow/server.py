@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 from firnline.airflow import warden
 from firnline.airflow.api import Api, is_serving_tasks
-from firnline.airflow.home import USER, Home
+from firnline.airflow.home import CONNECTION, USER, Home
 from firnline.engine.server import Engine, supervisor_command
 from firnline.errors import FirnlineError
 from firnline.settings import Settings
@@ -105,7 +105,7 @@ class Server:
         settings: The project's settings.
         port: The port of the web page and API on the loopback address; any free one by default.
         triggerer: Whether to start one. No task of ours is deferred, but Airflow's home page misses it.
-        engine: Whether to start the project's engine beside it, for its tasks, unless one runs already.
+        engine: Whether to start the project's engine beside it, for its tasks, where ``is_engine_fit`` and none runs already.
         tell: Called with a sentence when it starts and when it begins to end.
     """
 
@@ -118,8 +118,9 @@ class Server:
         engine: bool = False,
         tell: Callable[[str], object] = lambda _: None,
     ) -> None:
-        self.home = Home(settings, is_warm=engine)
-        self._engine = Engine(settings) if engine else None
+        is_warm = engine and is_engine_fit(settings, os.environ)
+        self.home = Home(settings, is_warm=is_warm)
+        self._engine = Engine(settings) if is_warm else None
         self.port = port or _free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._task_port = _free_port()
@@ -263,6 +264,11 @@ def _handling(handler: Any, *numbers: signal.Signals) -> Iterator[None]:
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
     raise SystemExit(128 + number)
+
+
+def is_engine_fit(settings: Settings, environment: Mapping[str, str]) -> bool:
+    """Whether tasks are to share an engine: on this machine, unless somebody says otherwise. On a cluster it would keep cores."""
+    return settings.spark_master.startswith("local") and CONNECTION not in environment
 
 
 def usual_port() -> int:

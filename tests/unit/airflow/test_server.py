@@ -10,7 +10,7 @@ import pytest
 from firnline.airflow import server
 from firnline.airflow.api import Api
 from firnline.airflow.home import Home
-from firnline.airflow.server import Server
+from firnline.airflow.server import Server, is_engine_fit
 from firnline.errors import FirnlineError
 from firnline.settings import Settings
 
@@ -103,3 +103,16 @@ def test_secrets_are_long_enough_for_sha512(settings: Settings) -> None:
     config.read(home.path / "airflow.cfg")
     assert len(config["api"]["secret_key"]) >= 64
     assert len(config["api_auth"]["jwt_secret"]) >= 64
+
+
+def test_an_engine_is_for_this_machine_and_where_nobody_says_otherwise(settings: Settings) -> None:
+    assert is_engine_fit(settings, {})
+    assert not is_engine_fit(settings, {"AIRFLOW_CONN_SPARK_DEFAULT": "{}"})
+    assert not is_engine_fit(settings.model_copy(update={"spark_master": "spark://there:7077"}), {})
+
+
+def test_the_engine_is_ended_after_airflow(settings: Settings, events: list[str]) -> None:
+    with Server(settings, engine=True):
+        events.clear()
+    assert events[0] == "stop scheduler"
+    assert events[-1] == "stop engine"
