@@ -8,11 +8,13 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from firnline import Pipeline
+from firnline.model.description import Verdict
 from firnline.model.digest import Digest
+from firnline.model.epoch import Epoch
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.graph import Graph, check
 from firnline.runtime.project import Project
-from firnline.tables.log import Entry
+from firnline.tables.log import PARTITION_BY, PARTS, Entry
 from firnline.tables.sidecar import Input, Sidecar
 
 How = Literal["same", "all"]
@@ -88,3 +90,17 @@ def publish_all(project: Project, *epochs: int) -> None:
     for epoch in epochs:
         for collection in READS:
             publish(project, collection, epoch)
+
+
+def publish_row(project: Project, graph: Graph, collection: str, epoch: Epoch) -> None:
+    """Publish one row of an epoch, by the code that the graph has."""
+    log = project.log(graph.name, collection)
+    log.create(pa.schema([("k", pa.string())]), ("k",), graph.schedule.start, {PARTITION_BY: '["k"]', PARTS: "1"})
+    attempt, key = f"{collection}{epoch.lower}", f"{collection} {graph.schedule.label(epoch.lower)}"
+    columns = pa.schema([("k", pa.string()), ("_epoch", pa.int64()), ("_diff", pa.int64()), ("_part", pa.int32())])
+    rows = pa.Table.from_pylist([{"k": key, "_epoch": epoch.lower, "_diff": 1, "_part": 0}], schema=columns)
+    log.stage(attempt, epoch.lower, rows)
+    digests = {(epoch.lower, 0): Digest(1, 1, epoch.lower + 1, epoch.lower + 7)}
+    made_by = Fingerprint(graph.fingerprints[collection])
+    sidecar = Sidecar(collection, epoch.lower, epoch.upper, attempt, made_by, {}, digests, 0.5, parts=1)
+    assert log.publish(0, sidecar, log.staged(attempt)) is Verdict.FREE

@@ -100,11 +100,22 @@ WHOLE = """
     def totals(numbers):
         return numbers.groupBy("at").agg(F.count("*").alias("n"))
 """
+FORKED = """
+    import firnline as fl
+
+    forked = fl.Pipeline("forked", schedule="@daily", start="2026-01-01", end="2026-01-05")
+
+
+    @forked.source(keys=["k"])
+    def visits(epoch):
+        raise AssertionError("a test publishes its rows")
+"""
 DAG = 'from firnline.airflow import pipeline_dag\n\ndag = pipeline_dag("{name}")\n'
 COLD = (("race", "rankings"), ("slow", "readings"))
 """Tasks whose connection Airflow does not know; all others are warm."""
 UNCONNECTED = 'dag.get_task("{task}")._conn_id = "nowhere"\n'
-PIPELINES = {"race": RACE, "broken": BROKEN, "slow": SLOW, "stuck": STUCK, "whole": WHOLE}
+BRANCH_DAG = 'from firnline.airflow import branch_dag\n\ndag = branch_dag("forked")\n'
+PIPELINES = {"race": RACE, "broken": BROKEN, "slow": SLOW, "stuck": STUCK, "whole": WHOLE, "forked": FORKED}
 
 
 @pytest.fixture(scope="session")
@@ -113,6 +124,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     copy_amplab(root)
     for name in PIPELINES:
         (root / "dags" / f"{name}.py").write_text(DAG.format(name=name))
+    (root / "dags" / "forked__branch.py").write_text(BRANCH_DAG)
     for name, task in COLD:
         with (root / "dags" / f"{name}.py").open("a") as file:
             file.write(UNCONNECTED.format(task=task))

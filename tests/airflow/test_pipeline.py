@@ -21,8 +21,6 @@ from firnline.airflow.server import Server
 from firnline.airflow.warden import processes
 from firnline.errors import FirnlineError
 from firnline.runtime import show
-from firnline.runtime.branch import create, drop
-from firnline.runtime.diff import diff, sides
 from firnline.runtime.project import Project
 from tests.airflow.conftest import epochs_of, processes_of, until
 from tests.oracle.amplab import EPOCHS, comparable, expected
@@ -297,21 +295,3 @@ def test_a_demo_of_finished_epochs_starts_no_airflow(
     assert len(document["changes"]) == len(EPOCHS) * len(COLLECTIONS)
     top = comparable([tuple(row.values()) for row in document["rows"]])
     assert [row[0] for row in top] == [row[0] for row in expected("top_sources", "2026-01-03")]
-
-
-def test_a_branch_runs_as_a_dag_of_its_own(project: Project, server: Server, steps: tuple[Step, ...]) -> None:
-    graph = project.graph("amplab")
-    create(project, graph, "same", graph.schedule.point("2026-01-02"), None)
-    server.wait_until_parsed("amplab__branch")
-    first = server.api.trigger("amplab__branch", day(2), conf={"branch": "same"})
-    assert ended(server, "amplab__branch", first).state == "success"
-    frontier = project.control("amplab__same").frontier()
-    assert frontier is not None
-    assert graph.schedule.label(frontier.upper) == "2026-01-03", "one run for each logical date, as far as that goes"
-    second = server.api.trigger("amplab__branch", None, conf={"branch": "same"})
-    assert ended(server, "amplab__branch", second).state == "success"
-    assert diff(project, *sides(project, graph, "main", "same")).is_same
-    nobody = server.api.trigger("amplab__branch", None, conf={"branch": "nobody"})
-    assert ended(server, "amplab__branch", nobody).state == "failed"
-    assert any("NO_SUCH_BRANCH" in line for line in server.api.log("amplab__branch", nobody, "run", 1))
-    drop(project, "amplab", "same")

@@ -10,14 +10,11 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from firnline.errors import FirnlineError
 from firnline.failpoints import VARIABLE
-from firnline.model.description import Verdict
-from firnline.model.digest import Digest
-from firnline.model.fingerprint import Fingerprint
+from firnline.model.epoch import Epoch
 from firnline.plan.frontier import Frontier
 from firnline.runtime.branch import branches, create, drop, is_whole
 from firnline.runtime.branch_run import missing, run
@@ -25,10 +22,9 @@ from firnline.runtime.diff import diff, sides
 from firnline.runtime.maintain import tidied
 from firnline.runtime.project import Project
 from firnline.runtime.verify import verify
-from firnline.tables.log import PARTITION_BY, PARTS
-from firnline.tables.sidecar import Sidecar
 from firnline.tables.trash import file_key
 from tests.project import compiled, make_project
+from tests.publishing import publish_row
 
 PIPELINE = """
     import firnline as fl
@@ -43,7 +39,6 @@ PIPELINE = """
     def seen(visits):
         raise AssertionError("nothing is computed here")
 """
-STORED = pa.schema([("k", pa.string()), ("_epoch", pa.int64()), ("_diff", pa.int64()), ("_part", pa.int32())])
 CHILD = """
 from firnline.runtime.project import Project
 from firnline.runtime.branch import create, drop
@@ -80,23 +75,9 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     graph = project.graph("web")
     for epoch in range(5):
         for name in ("visits", "seen"):
-            _publish(project, name, epoch, graph.fingerprints[name])
+            publish_row(project, graph, name, Epoch(epoch, epoch + 1))
     project.control("web").advance(Frontier(5, {"visits": 0, "seen": 0}))
     return project
-
-
-def _publish(project: Project, name: str, epoch: int, code: str) -> None:
-    log = project.log("web", name)
-    log.create(pa.schema([("k", pa.string())]), ("k",), 0, {PARTITION_BY: '["k"]', PARTS: "1"})
-    attempt = f"{name}{epoch}"
-    log.stage(attempt, epoch, pa.Table.from_pylist([_row(f"{name} {epoch}", epoch)], schema=STORED))
-    digests = {(epoch, 0): Digest(1, 1, epoch + 1, epoch + 7)}
-    sidecar = Sidecar(name, epoch, epoch + 1, attempt, Fingerprint(code), {}, digests, 0.5, parts=1)
-    assert log.publish(0, sidecar, log.staged(attempt)) is Verdict.FREE
-
-
-def _row(key: str, epoch: int) -> dict[str, object]:
-    return {"k": key, "_epoch": epoch, "_diff": 1, "_part": 0}
 
 
 def _rows(project: Project, space: str, name: str) -> list[str]:
