@@ -1,4 +1,4 @@
-"""Branches as a second DAG: one run for each logical date, with the branch as its parameter. Nothing changed, so no driver is needed."""
+"""Branches as a second DAG, with the branch as its parameter; nothing changed here, so that no driver is needed."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from firnline.runtime.maintain import tidied
 from firnline.runtime.project import Project
 from firnline.runtime.verify import verify
 from firnline.tables.trash import file_key
-from tests.project import compiled, make_project
+from tests.project import command, compiled, make_project
 from tests.publishing import publish_row
 
 PIPELINE = """
@@ -158,6 +158,16 @@ def test_identical_branches_are_told_so_without_reading_a_data_file(web: Project
     assert [(each.added, each.removed, each.files_read) for each in later.collections] == [(2, 0, 2), (2, 0, 2)]
     assert [row.new for row in later.collections[0].rows] == [{"k": "visits 2"}, {"k": "visits 3"}]
     assert opened, "the hook sees what is read"
+    page = web.settings.root / "diff.html"
+    told = command(web.settings.root, "diff", "main@1", "main@3", "--stage", "seen", "--html", str(page), "--json")
+    assert (told["first"], told["collections"][0]["added"]) == ("seen", 2)
+    assert "<svg" in page.read_text()
+    assert "seen 3" in page.read_text()
+    assert "src=" not in page.read_text(), "it needs nothing else"
+    listed = command(web.settings.root, "branch", "list", "--json")
+    assert [(each["branch"], each["at"], each["behind"]) for each in listed] == [("b", "3", 0)]
+    refused = command(web.settings.root, "safepoint", "web", "--release", "b", "--json", code=1)
+    assert refused["error"]["code"] == "BRANCH_HOLDS"
     drop(web, "web", "b")
 
 
