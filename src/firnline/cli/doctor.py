@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -12,15 +13,23 @@ from firnline.cli.output import Json, console, errors, print_json, print_table
 from firnline.errors import FirnlineError
 from firnline.settings import PROFILE, Settings
 
+
+class Extra(StrEnum):
+    """What only some sources need."""
+
+    KAFKA = "kafka"
+
+
 Mend = Annotated[bool, typer.Option("--mend", help="Mend what needs no asking: Java (as root, with apt) and the jars.")]
 Profile = Annotated[str | None, typer.Option("--profile", help="The profile to check; by default that of FIRNLINE_PROFILE.")]
 Only = Annotated[str | None, typer.Option("--only", metavar="NAME", help="Check this prerequisite and no other.")]
+With = Annotated[list[Extra] | None, typer.Option("--with", help="Also what only some sources need.")]
 
 
 @app.command()
-def doctor(profile: Profile = None, only: Only = None, mend: Mend = False, json: Json = False) -> None:
+def doctor(profile: Profile = None, only: Only = None, extras: With = None, mend: Mend = False, json: Json = False) -> None:
     """Check every prerequisite and say how to mend what is wrong; exit code 1 if anything still is."""
-    from firnline.runtime.prerequisites import Finding, examine
+    from firnline.runtime.prerequisites import Finding, examine, extra
     from firnline.runtime.surroundings import SURROUNDINGS
 
     if profile is not None:
@@ -31,7 +40,8 @@ def doctor(profile: Profile = None, only: Only = None, mend: Mend = False, json:
         project = Finding(True, f"{settings.root}, profile {settings.profile}")
     except FirnlineError as error:
         project = Finding(False, f"{error.code}: {error.what}", error.todo)
-    examined = [*examine(settings, SURROUNDINGS, only=only, mend=mend, tell=lambda what: errors.print(what, markup=False))]
+    around = (*SURROUNDINGS, *(extra(each.value) for each in extras or ()))
+    examined = [*examine(settings, around, only=only, mend=mend, tell=lambda what: errors.print(what, markup=False))]
     if only is not None and not examined:
         raise typer.BadParameter(f"there is no prerequisite {only!r}", param_hint="--only")
     found = [("project", project), *examined]

@@ -22,6 +22,7 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from firnline.engine.database import Database
+from firnline.engine.kafka import Topic
 from firnline.engine.lines import check_lines
 from firnline.engine.outside import Determinants, Outside, nothing_earlier
 from firnline.engine.outside_table import OutsideTable
@@ -171,6 +172,22 @@ class SourceEpoch:
         table = OutsideTable(self.spark, name)
         after, upto = self._outside.since_last(f"table {name}", table.reached)
         return table.changes(after, upto)
+
+    def kafka(self, topic: str, *, servers: str, partitions: int, **options: Any) -> DataFrame:
+        """The records that came to a Kafka topic since the last epoch that asked, with the columns of Spark's Kafka reader.
+
+        Up to which offset each partition is read is logged before a record is used. The first epoch begins with what Kafka
+        still has. ``topic``, ``partition`` and ``offset`` identify a record.
+
+        Args:
+            topic: The topic.
+            servers: Where its brokers are: ``host:port``, several separated by commas.
+            partitions: How many partitions it has. Those beyond are not read until the number is raised.
+            options: Further options of Spark's reader, such as ``**{"kafka.security.protocol": "SSL"}``.
+        """
+        source = Topic(self.spark, servers, topic, partitions, options)
+        after, upto = self._outside.since_last(f"kafka {topic}", source.reached)
+        return source.rows(after, upto)
 
     def check_unchanged(self) -> None:
         """Refuse what was read from a file that somebody wrote to meanwhile."""

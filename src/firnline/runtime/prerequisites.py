@@ -16,10 +16,12 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from pathlib import Path
+from types import MappingProxyType
 from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
@@ -95,6 +97,39 @@ JARS = (
     Jar("org.postgresql", "postgresql", "42.7.8", "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7"),
     Jar("org.xerial", "sqlite-jdbc", "3.51.0.0", "b0ca8cf80d6eff80ee18aa6e8a6aa72f697af0bf9c822c4b2ad9e35c7a3146e1"),
 )
+
+
+EXTRA_JARS: Mapping[str, tuple[Jar, ...]] = MappingProxyType(
+    {
+        "kafka": (
+            Jar(
+                "org.apache.spark",
+                "spark-sql-kafka-0-10_2.13",
+                "4.1.1",
+                "9c1ce986f548e6b1dcb0e2dfe2f253a0bc58f2232a32a0c9c6c674dd25a8570c",
+            ),
+            Jar(
+                "org.apache.spark",
+                "spark-token-provider-kafka-0-10_2.13",
+                "4.0.0",
+                "f2be3b76f9e6cbe63379d4e4e0dc14f59dbf056ae2ad16ff15ac108004c86767",
+            ),
+            Jar(
+                "org.apache.kafka",
+                "kafka-clients",
+                "3.9.1",
+                "7568b998572d256f0b7bc0afdc1b7a2588b8b08415c62ce314c864a6851ae9d9",
+            ),
+            Jar(
+                "org.apache.commons",
+                "commons-pool2",
+                "2.12.1",
+                "5273c8bc8c0dca2211175c0d27efbd7228efae99689aac001a8e1ef8e872e9ef",
+            ),
+        )
+    }
+)
+"""What only some sources need, by what these read."""
 
 
 # Python and its packages
@@ -242,23 +277,23 @@ def check_work(settings: Settings) -> Finding:
     return Finding(free >= FREE_NEEDED, detail, f"Free {FREE_NEEDED // 1024**3} GiB there, or name another one: FIRNLINE_WORK.")
 
 
-def check_jars(settings: Settings) -> Finding:
-    """Each jar is there with its pinned content."""
-    wrong = _wrong_jars(settings)
+def check_jars(settings: Settings, jars: Sequence[Jar] | None = None) -> Finding:
+    """Each jar is there with its pinned content; by default those that everybody needs."""
+    wrong = _wrong_jars(settings, jars)
     if wrong:
         detail = ", ".join(f"{jar.file} {problem}" for jar, problem in wrong)
         return Finding(False, detail, "Run 'firnline doctor --mend': it resolves them once, with the Ivy inside PySpark.")
-    return Finding(True, ", ".join(f"{jar.name} {jar.version}" for jar in _needed_jars(settings)))
+    return Finding(True, ", ".join(f"{jar.name} {jar.version}" for jar in jars or _needed_jars(settings)))
 
 
-def mend_jars(settings: Settings) -> None:
+def mend_jars(settings: Settings, jars: Sequence[Jar] | None = None) -> None:
     """Resolve the jars with the Ivy that ships inside PySpark; each moves into place only after its hash matches."""
     java, spark = _java(), _installed("pyspark")
     ivy = next(Path(str(spark.locate_file("pyspark/jars"))).glob("ivy-*.jar"), None) if spark else None
     if java is None or ivy is None:
         raise FirnlineError("PREREQUISITE", "the jars need Java and PySpark", todo="Mend those first, then run this again.")
     settings.jars.mkdir(parents=True, exist_ok=True)
-    for jar, _ in _wrong_jars(settings):
+    for jar, _ in _wrong_jars(settings, jars):
         # The cache goes with the folder: a damaged download must not come back at the next attempt.
         with tempfile.TemporaryDirectory(prefix="resolve-", dir=settings.jars.parent) as folder:
             _run(_ivy(java, ivy, jar, Path(folder)), f"resolving {jar.file}")
@@ -275,9 +310,9 @@ def _needed_jars(settings: Settings) -> list[Jar]:
     return [jar for jar in JARS if jar.scheme in ("", urlsplit(settings.warehouse).scheme)]
 
 
-def _wrong_jars(settings: Settings) -> list[tuple[Jar, str]]:
+def _wrong_jars(settings: Settings, jars: Sequence[Jar] | None) -> list[tuple[Jar, str]]:
     wrong = []
-    for jar in _needed_jars(settings):
+    for jar in jars or _needed_jars(settings):
         file = settings.jars / jar.file
         if not file.is_file():
             wrong.append((jar, "is missing"))
@@ -327,6 +362,12 @@ PROJECT: tuple[Prerequisite[Settings], ...] = (
     Prerequisite("work folder", check_work),
     Prerequisite("jars", check_jars, mend_jars),
 )
+
+
+def extra(name: str) -> Prerequisite[Settings]:
+    """Some of ``EXTRA_JARS``."""
+    jars = EXTRA_JARS[name]
+    return Prerequisite(f"jars for {name}", partial(check_jars, jars=jars), partial(mend_jars, jars=jars))
 
 
 def examine(

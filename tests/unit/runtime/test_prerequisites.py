@@ -15,6 +15,7 @@ import pytest
 from firnline.errors import FirnlineError
 from firnline.runtime import prerequisites
 from firnline.runtime.prerequisites import (
+    EXTRA_JARS,
     JARS,
     MACHINE,
     Finding,
@@ -27,6 +28,7 @@ from firnline.runtime.prerequisites import (
     check_python,
     check_work,
     examine,
+    extra,
     mend_jars,
     mend_java,
 )
@@ -223,6 +225,13 @@ def test_missing_jars_are_named(settings: Settings) -> None:
 def test_a_warehouse_in_an_object_store_needs_a_jar_more(settings: Settings) -> None:
     on_s3 = settings.model_copy(update={"warehouse": "s3://lake/warehouse"})
     assert all(f"{jar.file} is missing" in check_jars(on_s3).detail for jar in JARS)
+
+
+def test_jars_that_only_some_sources_need_are_asked_for_by_name(settings: Settings) -> None:
+    found = check_jars(settings, EXTRA_JARS["kafka"])
+    assert not found.ok
+    assert all(f"{jar.file} is missing" in found.detail for jar in EXTRA_JARS["kafka"])
+    assert [name for name, _ in examine(settings, [extra("kafka")])][-1] == "jars for kafka"
 
 
 def test_a_jar_with_another_content_is_wrong(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
