@@ -93,7 +93,7 @@ WHOLE = """
     @whole.source(keys=["id"])
     def numbers(epoch):
         day = f"{epoch:%Y-%m-%d}"
-        return epoch.spark.range(10).select(F.concat(F.lit(day), F.col("id")).alias("id"), F.lit(day).alias("at"))
+        return epoch.spark.range(10).select(F.concat(F.lit(day), F.col("id").cast("string")).alias("id"), F.lit(day).alias("at"))
 
 
     @whole.stage(keys=["at"])
