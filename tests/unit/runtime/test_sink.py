@@ -294,3 +294,13 @@ def test_what_a_function_cannot_return_is_refused(sinking: Sinking, returned: st
     with pytest.raises(FirnlineError, match=complaint) as caught:
         list(deliver(sinking.project, changed, "tell"))
     assert "s3cret" not in str(caught.value)
+
+
+def test_a_run_with_nothing_to_compute_delivers_what_waits_and_tells_who_failed(sinking: Sinking) -> None:
+    root = sinking.project.settings.root
+    sinking.follow(*HISTORY[:2])
+    found = command(root, "run", "web", "--json", code=1)
+    assert found["error"]["code"] == "BAD_SETTING", "the table's database is not named"
+    assert [each["key"] for each in sinking.told()] == ["web.tell/1"]
+    lines = {each["sink"]: (each["upper"], each["waiting"]) for each in command(root, "status", "web", "--json")[0]["sinks"]}
+    assert lines == {"table": ("0", 2), "parquet": ("2", 0), "text": ("2", 0), "tell": ("2", 0)}
