@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.connect.session import SparkSession
 
@@ -171,6 +174,7 @@ def write(root: Path, path: str, content: str | bytes) -> None:
 FILES = {
     "missing": (CSV, {}, "MISSING_FILE", "no file matches 'landing/2026-01-01/"),
     "other header": (CSV, {"2026-01-01/a.csv": "x,y\n1,a\n"}, "SCHEMA_MISMATCH", "header"),
+    "a new column": (CSV, {"2026-01-01/a.csv": "k,v,w\n1,a,new\n"}, "SCHEMA_MISMATCH", "header"),
     "fewer columns": (CSV, {"2026-01-01/a.csv": "k\n1\n"}, "SCHEMA_MISMATCH", "header"),
     "not parquet": (PARQUET, {"a.parquet": "nothing of the kind, but long enough for a footer"}, "UNREADABLE_FILE", "parquet"),
     "too many": (CSV, {"2026-01-01/a.csv": "k,v\n1,a\none,b\n"}, "TOO_MANY_MALFORMED", "1 of 2 records.*k: 'one' is not int"),
@@ -211,8 +215,27 @@ def test_an_epoch_that_fails_leaves_nothing_in_quarantine(project: Make, spark: 
 
 def test_parquet_of_another_schema_is_refused(project: Make, spark: SparkSession, name: str) -> None:
     made = project(**text(name, source=PARQUET))
-    spark.range(3).selectExpr("id as k", "'x' as w").write.parquet(str(made.settings.root / "landing" / "a.parquet"))
-    fails(made, spark, name, "SCHEMA_MISMATCH", PARQUET, "expected k int, v string, found k bigint, w string")
+    folder = made.settings.root / "landing"
+    spark.range(3).selectExpr("id as k", "'x' as v").write.parquet(str(folder / "a.parquet"))
+    fails(made, spark, name, "SCHEMA_MISMATCH", PARQUET, "expected k int, found k bigint, v string")
+    shutil.rmtree(folder)
+    spark.range(3).selectExpr("int(id) as k", "'x' as v").write.parquet(str(folder / "a.parquet"))
+    spark.range(3, 4).selectExpr("int(id) as k", "'x' as w").write.parquet(str(folder / "b.parquet"))
+    fails(made, spark, name, "SCHEMA_MISMATCH", PARQUET, "no column v")
+
+
+@pytest.mark.parametrize("source", [JSON, PARQUET])
+def test_columns_that_nobody_declared_are_not_read(project: Make, spark: SparkSession, name: str, source: str) -> None:
+    made = project(**text(name, source=source))
+    folder = made.settings.root / "landing"
+    if source == JSON:
+        write(made.settings.root, "a.json", '{"k": 1, "v": "a", "new": [1]}\n{"new": 2, "k": 2, "v": null}\n')
+    else:
+        folder.mkdir()
+        table = pa.table({"new": [1, 2], "k": pa.array([1, 2], pa.int32()), "v": ["a", None]})
+        pq.write_table(table, folder / "a.parquet")
+    run_epoch(made, spark, name, "2026-01-01")
+    assert rows(made, made.graph(name), "items") == [(1, "a"), (2, None)]
 
 
 def test_malformed_records_within_the_limit_go_to_quarantine(project: Make, spark: SparkSession, name: str) -> None:

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql.connect.session import SparkSession
 
+from bench.dedup import measure as dedup
+from bench.dedup import pipeline as dedup_pipeline
+from bench.dedup import report as dedup_report
 from bench.incremental import report
 from bench.incremental.duck import Duck
 from bench.incremental.history import History
@@ -65,3 +68,14 @@ def test_lost_files_and_ended_epochs_come_back_and_are_reported(
     document = json.loads(json.dumps(recovery_report.document(repaired, retried)))
     assert [len(document[each]) for each in ("repairs", "retries")] == [6, 2]
     assert said
+
+
+def test_ids_are_looked_up_and_reported(lake: tuple[Path, SparkSession], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("firnline.plan.looking_up.LEAST_ROWS", 0)
+    module = dedup_pipeline.MODULE.format(seen=3000, new=300)
+    project = make_project(tmp_path, f'work = "{lake[0]}"\n', dedup_bench=module)
+    found = dedup.compared(project, lake[1], 3000, 300, 1, lambda _: None)
+    assert found.differences == []
+    assert all(each.read[0] > 0 for case in found.cases for each in (case.ours, case.full))
+    assert [len(line) for line in dedup_report.lines(found)] == [len(dedup_report.COLUMNS)] * 2
+    assert json.loads(json.dumps(dedup_report.document(found)))["equal"]

@@ -13,10 +13,12 @@ import pytest
 from pyspark.sql.connect.session import SparkSession
 
 from firnline.errors import FirnlineError
+from firnline.plan import looking_up
 from firnline.runtime.certificate import certify
 from firnline.runtime.maintain import maintained
 from firnline.runtime.project import Project
 from firnline.runtime.repair import repair
+from firnline.runtime.rescale import rescale, rescales
 from firnline.runtime.verify import verify
 from tests.oracle.amplab import comparable
 from tests.spark.running import rows, run_epoch
@@ -166,3 +168,76 @@ def test_changes_are_told_by_iceberg_words_too(project: Make, spark: SparkSessio
     assert "_change_type is null" in refused(given(None), spark, name, 2).what
     assert refused(given("INSERT", fourth="_diff"), spark, name, 2).code == "WRONG_COLUMNS"
     assert refused(given("INSERT", "snapshot=True", "_diff"), spark, name, 2).code == "RESERVED_COLUMN"
+
+
+def fresh(delivered: Sequence[Sequence[Row]], horizon: int | None = None) -> list[list[Row]]:
+    """What each epoch counts, of what is delivered: the least row of every id that was not seen, or not for so many epochs."""
+    seen: dict[Any, int] = {}
+    counted: list[list[Row]] = []
+    for epoch, records in enumerate(delivered):
+        least: dict[Any, Row] = {}
+        for row in records:
+            least[row[0]] = min(least.get(row[0], row), row, key=lambda each: (each[1] is not None, each[1] or ""))
+        new = [row for key, row in least.items() if key not in seen or (horizon is not None and seen[key] < epoch - horizon)]
+        seen.update({row[0]: epoch for row in new})
+        counted.append(new)
+    return counted
+
+
+def together(epochs: Sequence[Sequence[Row]]) -> list[Row]:
+    return [row for each in epochs for row in each]
+
+
+DELIVERED = [
+    [("a", "1"), ("b", "2"), ("a", "1"), ("b", None), (None, "n")],
+    [("a", "9"), ("c", "1"), ("c", "1"), ("雪", "1")],
+    [],
+    [("a", "1"), (None, "m"), ("d", "4"), ("雪", "2")],
+    [("a", "1"), ("b", "2"), ("c", "3"), ("d", "5"), ("e'`", "1")],
+    [("e'`", "1"), ("f", "1"), ("", "1"), ("c", "7")],
+    [("f", "1"), ("", "1"), ("g", "2"), ("a", "0"), (None, "n")],
+]
+
+
+@pytest.mark.parametrize("is_filtered", [False, True])
+def test_a_record_that_is_delivered_twice_counts_once(
+    project: Make, spark: SparkSession, name: str, is_filtered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_filtered:
+        monkeypatch.setattr(looking_up, "LEAST_ROWS", 0)
+    expected = fresh(DELIVERED)
+
+    def given(parts: int) -> Project:
+        return project(**text(name, DELIVERED, f"parts={parts}, dedup=True", "k string, v string"))
+
+    made = given(4)
+    for epoch in range(5):
+        assert after(made, spark, name, epoch) == comparable(together(expected[: epoch + 1])), f"after {epoch}"
+        assert totals(made, name) == counted(together(expected[: epoch + 1]))
+    lose(made, name, 3)
+    lose(made, name, 4)
+    mended(made, spark, name)
+    assert [each.difference for each in certify(made, spark, f"{name}.items")] == [None] * 4
+
+    assert [done.error for done in maintained(made, made.graph(name), lambda: spark, timedelta()) if done.error] == []
+    made = given(2)
+    assert refused(made, spark, name, 5).code == "PLACEMENT_CHANGED"
+    for planned in rescales(made, made.graph(name), "items"):
+        rescale(made, lambda: spark, planned)
+    assert after(made, spark, name, 5) == comparable(together(expected[:6])), "over merged layers, and cut anew"
+    lose(made, name, 5)
+    mended(made, spark, name)
+    assert rows(made, made.graph(name), "items") == comparable(together(expected[:6]))
+
+
+def test_seen_records_are_forgotten_behind_the_horizon(project: Make, spark: SparkSession, name: str) -> None:
+    made = project(**text(name, DELIVERED, 'dedup=True, dedup_horizon="2 epochs"', "k string, v string"))
+    expected = [(*row, epoch) for epoch, new in enumerate(fresh(DELIVERED, 2)) for row in new]
+    assert len(expected) > len(together(fresh(DELIVERED))), "some come again"
+    for epoch in range(7):
+        found = after(made, spark, name, epoch)
+        assert found == comparable([row for row in expected if row[2] <= epoch]), f"after {epoch}"
+        assert totals(made, name) == counted([row for row in expected if row[2] <= epoch])
+        if epoch == 4:
+            assert [done.error for done in maintained(made, made.graph(name), lambda: spark, timedelta()) if done.error] == []
+    assert {each.difference for each in certify(made, spark, f"{name}.items")} == {None}

@@ -200,6 +200,32 @@ def maintenance(
         raise typer.Exit(1)
 
 
+@bench.command()
+def dedup(
+    seen: Annotated[int, typer.Option(min=1000, help="Ids that were seen.")] = 50_000_000,
+    new: Annotated[int, typer.Option(min=100, help="Records of an epoch, of which some were seen.")] = 100_000,
+    runs: Annotated[int, typer.Option(min=1, help="Counted look-ups; there is one more to warm up.")] = 3,
+    work: Annotated[Path | None, typer.Option(help="An empty folder for tables; a temporary one by default.")] = None,
+    json: Json = False,
+) -> None:
+    """Measure what looking up ids takes among those that were seen: bytes and time, against a full anti-join."""
+    import tempfile
+
+    checkout = _checkout()
+    measure, report = _loaded("measure", "dedup"), _loaded("report", "dedup")
+    with tempfile.TemporaryDirectory() as temporary, _progress(json) as say:
+        found = measure.measured((work or Path(temporary)).resolve(), checkout / ".firnline" / "jars", seen, new, runs, say)
+    if json:
+        print_json({"machine": _machine(), **report.document(found)})
+    else:
+        title = f"{new:,} records among {seen:,} seen ids, {found.bytes / 1e6:,.0f} MB"
+        print_table(title, report.COLUMNS, report.lines(found))
+        for difference in found.differences:
+            console.print(f"NOT EQUAL: {difference}", style="red", markup=False)
+    if found.differences:
+        raise typer.Exit(1)
+
+
 def _spread(seconds: Sequence[float]) -> str:
     return f"{median(seconds):.2f} ({min(seconds):.2f}-{max(seconds):.2f})"
 

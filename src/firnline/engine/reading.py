@@ -22,6 +22,7 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from firnline.engine.database import Database
+from firnline.engine.footers import check_columns
 from firnline.engine.kafka import Topic
 from firnline.engine.lines import check_lines
 from firnline.engine.outside import Determinants, Outside, nothing_earlier
@@ -200,6 +201,8 @@ class SourceEpoch:
         if not found:
             return self.spark.createDataFrame([], wanted)
         paths = [_GLOB.sub(r"\\\g<0>", str(path)) for path in found]  # Spark is told each file by its very name
+        if format == "parquet":
+            check_columns(found, wanted.names)
         if format in _TYPED:
             return self._typed(paths, format, wanted, options)
         check_lines(found)

@@ -102,6 +102,17 @@ def all_of(conditions: Sequence[Expression]) -> Expression | None:
     return call("and", left, right)
 
 
+def any_of(conditions: Sequence[Expression]) -> Expression | None:
+    """The disjunction, as a balanced tree; None of nothing."""
+    if len(conditions) < 2:
+        return conditions[0] if conditions else None
+    middle = len(conditions) // 2
+    left, right = any_of(conditions[:middle]), any_of(conditions[middle:])
+    assert left is not None
+    assert right is not None
+    return call("or", left, right)
+
+
 def project(source: Relation, expressions: Iterable[Expression]) -> Relation:
     """Select expressions."""
     relation = Relation()

@@ -139,6 +139,8 @@ class Pipeline:
         publish: Publish | None = None,
         snapshot: bool = False,
         shrink: float | None = None,
+        dedup: bool = False,
+        dedup_horizon: object = None,
         sequence_by: str | None = None,
         apply_as_deletes: str | None = None,
         apply_as_truncates: str | None = None,
@@ -160,6 +162,8 @@ class Pipeline:
             publish: ``"table"`` keeps the present rows in a plain Iceberg table too, for engines that know nothing of logs.
             snapshot: The function returns the whole collection every time, and the difference is kept.
             shrink: Of a snapshot: the fraction of its rows that it may lose in one epoch, 0.5 by default.
+            dedup: A record whose keys were seen before, in this epoch or another, is left out.
+            dedup_horizon: How long seen keys are remembered: ``"30 epochs"``, ``"7d"`` or a timedelta; for ever by default.
             sequence_by: The function returns events of a change feed, and this SQL expression over their columns says in which
                 order they belong; ``"struct(a, b)"`` for several columns. Never null.
             apply_as_deletes: Of a feed: a condition, in SQL, for events that say that the row is gone.
@@ -171,7 +175,7 @@ class Pipeline:
         kept = (durability, level, publish)
         conditions = (sequence_by, apply_as_deletes, apply_as_truncates)
         feed = feed_of(_columns(keys or ()), *conditions, _columns(except_column_list), stored_as_scd_type)
-        asked = Asked(snapshot, shrink, feed=feed)
+        asked = Asked(snapshot, shrink, dedup, dedup_horizon, feed)
         return self._recording("source", keys, partition_by, parts, "full", checks, None, on_loss, False, *kept, asked=asked)
 
     def stage(

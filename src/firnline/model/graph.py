@@ -20,8 +20,8 @@ from firnline.model.duration import seconds_of
 from firnline.model.epoch import Schedule
 from firnline.model.feed import Feed
 from firnline.model.foreign import NO_OTHERS, foreign_of, foreign_problems, is_foreign
-from firnline.model.intake import intake_of
-from firnline.model.names import check_name, is_reserved
+from firnline.model.intake import Dedup, intake_of
+from firnline.model.names import SEEN_AT, check_name, is_reserved
 from firnline.model.retention import Retention
 from firnline.model.sink import Sink, sink_problems
 
@@ -139,17 +139,28 @@ def check(
     return Graph(
         pipeline.name,
         schedule,
-        tuple(replace(kept(each, pipeline, replicas), intake=pipeline.asked[each.name].intake()) for each in order),
+        tuple(_taken_in(kept(each, pipeline, replicas), pipeline) for each in order),
         fingerprints,
         seconds_of(pipeline.recovery_budget),
         Retention.parse(pipeline.keep, schedule.timed),
         has_loss_handler=bool(pipeline.loss_handlers),
         replicas=replicas,
         recovery_time=seconds_of(pipeline.recovery_time),
-        foreign=foreign_of(pipeline, others),
+        foreign={name: _taken_in(each, others[name.partition(".")[0]]) for name, each in foreign_of(pipeline, others).items()},
         sinks=tuple(sink for sink, _ in pipeline.sinks),
         tasks=pipeline.tasks,
     )
+
+
+def _taken_in(collection: Collection, pipeline: Pipeline) -> Collection:
+    """A collection with the intake that its options ask for, and with the keys that this leads to."""
+    try:
+        is_timed = Schedule.parse(pipeline.schedule, pipeline.start, pipeline.end).timed
+        intake = pipeline.asked[collection.name].intake(collection.keys, is_timed=is_timed)
+    except (FirnlineError, ValueError):
+        return collection  # of another pipeline, and told where it is declared
+    is_forgetful = isinstance(intake, Dedup) and intake.horizon is not None
+    return replace(collection, intake=intake, keys=(*collection.keys, *((SEEN_AT,) if is_forgetful else ())))
 
 
 def _pipeline_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
@@ -206,9 +217,12 @@ def _collection_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
         if collection.publish not in (None, *get_args(Publish)):
             yield FirnlineError("BAD_OPTION", f"{name!r} has publish={collection.publish!r}", where)
         try:
-            pipeline.asked[name].intake()
+            is_timed = Schedule.parse(pipeline.schedule, pipeline.start, pipeline.end).timed
+            pipeline.asked[name].intake(collection.keys, is_timed=is_timed)
         except ValueError as problem:
             yield FirnlineError("BAD_OPTION", f"{name!r}: {problem}", where)
+        except FirnlineError:
+            pass  # told of the pipeline
         for what in _feed_problems(collection, pipeline.asked[name].feed):
             yield FirnlineError("BAD_OPTION", f"{name!r}: {what}", where)
         for parameter in collection.inputs:

@@ -161,11 +161,12 @@ class StageRun:
     def _taken_in(self, intake: Taking, given: SourceEpoch, generation: int, began: float) -> Published:
         taken = intake.taken()
         malformed = self._malformed(given)
-        destination = self._into(intake.columns(taken))
+        columns = intake.columns(taken)
+        destination = self._into(columns, intake.looked_up(columns))
         checks = self._checks(destination)
         delta = intake.delta(taken, destination)
         is_few = destination.had_few() or is_literal(delta)
-        made = destination.stage(delta, self.epoch, generation, self.attempt, is_few=is_few)
+        made = destination.stage(delta, self.epoch, generation, self.attempt, is_proven=intake.is_proven, is_few=is_few)
         if isinstance(made, Staged):
             made = destination.approved(made, self.epoch, generation, partial(intake.judge, destination))
         staged = self._approved(checks, destination, made, generation)
@@ -236,8 +237,9 @@ class StageRun:
 
         return destination.approved(made, self.epoch, generation, judge)
 
-    def _into(self, columns: StructType) -> Destination:
-        placement = Placement(self.collection.keys, self.collection.partition_by, self.collection.parts, is_keyed=True)
+    def _into(self, columns: StructType, looked_up: tuple[str, ...] = ()) -> Destination:
+        cut = (self.collection.keys, self.collection.partition_by, self.collection.parts)
+        placement = Placement(*cut, is_keyed=True, looked_up=looked_up)
         return self.destination(self.collection.name, columns, placement)
 
     def _input(self, name: str, head: Head) -> DataFrame:

@@ -31,7 +31,7 @@ from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import BOOKKEEPING, DIFF, EPOCH, PART
 from firnline.runtime.attempt import Digests, Staged, approved, staged
 from firnline.runtime.evaluation import difference_of
-from firnline.tables.log import PARTITION_BY, PARTS, START, Head, Log, cut_by, cut_into, head_of
+from firnline.tables.log import PARTITION_BY, PARTS, START, Head, Log, bloom_filters, cut_by, cut_into, head_of
 from firnline.tables.metadata import Metadata
 from firnline.tables.sidecar import Input, Sidecar
 from firnline.world import world
@@ -45,6 +45,8 @@ class Placement:
     partition_by: tuple[str, ...] = ()
     parts: int = 1
     is_keyed: bool = False
+    looked_up: tuple[str, ...] = ()
+    """Columns by whose values rows are looked up: files of a log that is created for it carry Bloom filters on them."""
 
     @classmethod
     def of(cls, table: Metadata) -> Placement:
@@ -53,7 +55,8 @@ class Placement:
 
     def as_properties(self) -> dict[str, str]:
         """What a log is created with; the number of parts changes when it is rescaled."""
-        return {PARTITION_BY: json.dumps(self.partition_by), PARTS: str(self.parts)}
+        cut = {PARTITION_BY: json.dumps(self.partition_by), PARTS: str(self.parts)}
+        return {**cut, **bloom_filters(self.looked_up)}
 
 
 @dataclass(frozen=True)
@@ -100,8 +103,12 @@ class Destination:
 
     def before(self, epoch: Epoch, parts: Sequence[int] | None = None) -> Relation:
         """The weighted rows that the log holds before an epoch, of some parts or all."""
+        return self._of_parts(self.stored_before(epoch), parts)
+
+    def stored_before(self, epoch: Epoch) -> Relation:
+        """The same rows as they are stored, bookkeeping included."""
         rows = named(self.table, {} if self.head.snapshot is None else {"versionAsOf": str(self.head.snapshot)})
-        return self._of_parts(filtered(rows, call("<", column(EPOCH), integer(epoch.lower))), parts)
+        return filtered(rows, call("<", column(EPOCH), integer(epoch.lower)))
 
     def _of_parts(self, rows: Relation, parts: Sequence[int] | None) -> Relation:
         wanted = rows if parts is None else filtered(rows, call("in", column(PART), *map(small_integer, parts)))

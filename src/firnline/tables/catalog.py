@@ -39,11 +39,13 @@ if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile
     from pyiceberg.schema import Schema
     from pyiceberg.table import Table
+    from pyiceberg.table.metadata import TableMetadata
 
 NAME = "lake"
 _TABLES = "iceberg_tables"
 _OURS = f"FROM {_TABLES} WHERE catalog_name = '{NAME}' AND table_namespace = :space"
 _RETRIES = "commit.retry.num-retries"
+_OF_SPARK = ("write.parquet.bloom-filter", "write.parquet.row-group-size-bytes")
 _CLOCK_SECONDS = 60
 """How far clocks may differ: as much as Iceberg tolerates."""
 
@@ -202,7 +204,7 @@ class Catalog:
         loaded = self._loaded(table)
         _check_clock(table)
         with reachable(), answering(self.warehouse):
-            files = list(_dataframe_to_data_files(loaded.metadata, _sorted(loaded, rows), loaded.io))
+            files = list(_dataframe_to_data_files(_writable(loaded), _sorted(loaded, rows), loaded.io))
             try:
                 _append_beside(loaded, files, summary)
             except CommitFailedException:
@@ -247,7 +249,7 @@ class Catalog:
         with reachable(), answering(self.warehouse):
             tasks = loaded.scan().plan_files() if out else ()
             going = [task.file for task in tasks if task.file.file_path in out]
-            coming = list(_dataframe_to_data_files(loaded.metadata, _sorted(loaded, rows), loaded.io)) if rows.num_rows else []
+            coming = list(_dataframe_to_data_files(_writable(loaded), _sorted(loaded, rows), loaded.io)) if rows.num_rows else []
             world().reach("table.written")
             try:
                 with (
@@ -426,6 +428,12 @@ class Catalog:
             raise FirnlineError("COMMIT_CONTENDED", f"{table.pipeline}.{table.name} moved meanwhile")
         loaded.metadata.properties[_RETRIES] = "0"  # in memory only: the commit itself starts from the catalog's own copy
         return loaded
+
+
+def _writable(table: Table) -> TableMetadata:
+    """A table's metadata, without the options of Spark's writer that PyIceberg warns of: what it writes is small."""
+    properties = {name: value for name, value in table.metadata.properties.items() if not name.startswith(_OF_SPARK)}
+    return table.metadata.model_copy(update={"properties": properties})
 
 
 def _sorted(table: Table, rows: pa.Table) -> pa.Table:

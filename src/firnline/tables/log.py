@@ -22,6 +22,7 @@ from firnline.model.description import Description, Verdict
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import DIFF, EPOCH, PART
 from firnline.model.stored_file import StoredFile
+from firnline.plan.looking_up import FPP
 from firnline.tables.commit import until_known
 from firnline.tables.expiry import METADATA, abandoned, expirable, unset
 from firnline.tables.layers import (
@@ -75,6 +76,8 @@ _PROPERTIES = {
     "write.metadata.metrics.column._part": "full",
     **METADATA,
 }
+_BLOOM = "write.parquet.bloom-filter"
+_ROW_GROUP = "write.parquet.row-group-size-bytes"
 _NONE: Mapping[str, str] = MappingProxyType({})
 _logger = logging.getLogger(__name__)
 
@@ -398,6 +401,19 @@ def head_of(table: Metadata) -> Head:
     published = (each for each in line(table) if not is_merge(each) and not is_repair(each))
     rows = next((int(each.summary[ROWS]) for each in published if ROWS in each.summary), 0)
     return Head(description, snapshot.id, _fingerprint(next(at_end)), rows)
+
+
+def bloom_filters(columns: Sequence[str]) -> dict[str, str]:
+    """The properties of a log by whose columns rows are looked up; none if there are no such columns.
+
+    Row groups are small, so that few ids are in each; a filter is as large as its row group needs, to a sixteenth of the most.
+    """
+    if not columns:
+        return {}
+    each = {f"{_BLOOM}-enabled.column.{name}": "true" for name in columns}
+    sizes = {f"{_BLOOM}-fpp.column.{name}": f"{FPP:f}" for name in columns}
+    whole = {f"{_BLOOM}-adaptive-enabled": "true", f"{_BLOOM}-max-bytes": str(1 << 20), _ROW_GROUP: str(8 << 20)}
+    return {**each, **sizes, **whole}
 
 
 def staged_by(table: Metadata, attempt: str) -> list[int]:

@@ -9,7 +9,8 @@ import firnline as fl
 from firnline.errors import GraphError
 from firnline.model.durability import Keeping
 from firnline.model.graph import Graph, check
-from firnline.model.intake import Rows, Snapshot
+from firnline.model.intake import Dedup, Rows, Snapshot
+from firnline.model.retention import Retention
 
 FINGERPRINTS: dict[str, str] = {}
 
@@ -275,17 +276,41 @@ def test_a_source_has_one_intake() -> None:
     @web.source(keys=["a"])
     def plain(epoch: Any) -> Any: ...
 
+    @web.source(keys=["a"], dedup=True)
+    def once(epoch: Any) -> Any: ...
+
+    @web.source(keys=["a"], dedup=True, dedup_horizon="7d")
+    def once_a_week(epoch: Any) -> Any: ...
+
     graph = check(web, FINGERPRINTS)
     assert graph.collection("dumped").intake == Snapshot(1.0)
+    assert (graph.collection("once").intake, graph.collection("once").keys) == (Dedup(("a",)), ("a",))
+    forgets = graph.collection("once_a_week")
+    assert (forgets.intake, forgets.keys) == (Dedup(("a",), Retention.parse("7d")), ("a", "__SEEN_AT"))
+    assert forgets.partition_by == ("a",), "what is delivered again is in the same part"
     assert graph.collection("plain").intake == Rows()
     assert Graph.of_json(json.loads(json.dumps(graph.as_json()))) == graph
 
 
-@pytest.mark.parametrize("options", [{"shrink": 0.5}, {"snapshot": 1}, {"snapshot": True, "shrink": 2}, {"shrink": True}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"shrink": 0.5},
+        {"snapshot": 1},
+        {"snapshot": True, "shrink": 2},
+        {"shrink": True},
+        {"snapshot": True, "dedup": True},
+        {"dedup": "yes"},
+        {"dedup": True, "keys": []},
+        {"dedup": True, "dedup_horizon": "soon"},
+        {"dedup": True, "shrink": 0.5},
+        {"dedup_horizon": "3 epochs"},
+    ],
+)
 def test_options_of_an_intake_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
     web = fl.Pipeline("web", schedule="@daily", start="2026-01-01")
 
-    @web.source(keys=["a"], **options)
+    @web.source(**{"keys": ["a"], **options})
     def dumped(epoch: Any) -> Any: ...
 
     assert problems(web) == ["BAD_OPTION"]

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from firnline.engine.reading import SourceEpoch
+from firnline.runtime.intake.dedup import DedupIntake
 from firnline.runtime.intake.feed import FeedIntake
 from firnline.runtime.intake.rows import RowsIntake
 from firnline.runtime.intake.snapshot import SnapshotIntake
@@ -15,7 +16,9 @@ from firnline.runtime.intake.taking import Taking
 if TYPE_CHECKING:
     from firnline.runtime.stage_run import StageRun
 
-_KINDS: Mapping[str, type[Taking]] = MappingProxyType({"rows": RowsIntake, "snapshot": SnapshotIntake, "feed": FeedIntake})
+_KINDS: Mapping[str, type[Taking]] = MappingProxyType(
+    {"rows": RowsIntake, "snapshot": SnapshotIntake, "dedup": DedupIntake, "feed": FeedIntake}
+)
 
 
 def intake_of(run: StageRun, given: SourceEpoch) -> Taking:

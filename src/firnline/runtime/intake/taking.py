@@ -4,8 +4,8 @@ A delta is a function of these alone, so that a replay gives the same one. Of th
 intake keeps beside it, an intake reads what they held at the epoch's lower end (``Destination.before``), however far they have
 come since.
 
-An attempt goes through ``taken``, ``columns``, ``delta``, ``judge``, ``publish_beside``, in this order, and ends with
-``step_back``; a replay goes through ``replayed`` alone. An intake that keeps a log beside the collection, under
+An attempt goes through ``taken``, ``columns``, ``looked_up``, ``delta``, ``judge``, ``publish_beside``, in this order, and ends
+with ``step_back``; a replay goes through ``replayed`` alone. An intake that keeps a log beside the collection, under
 ``COLLECTION__...``, stages the epoch there in ``delta``, and overrides ``replayed``, which is asked for the rows of either log.
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql.connect.proto import Relation
@@ -36,6 +36,8 @@ class Taking(ABC):
 
     run: StageRun
     given: SourceEpoch
+    is_proven: ClassVar[bool] = False
+    """Whether no delta can give a key a second row, so that the log need not be asked."""
 
     def returned(self) -> object:
         """What the source's function returns for the epoch."""
@@ -48,6 +50,10 @@ class Taking(ABC):
     def columns(self, taken: DataFrame) -> StructType:
         """The collection's columns."""
         return StructType([field for field in taken.schema.fields if field.name != DIFF])
+
+    def looked_up(self, columns: StructType) -> tuple[str, ...]:
+        """The columns by whose values rows of the collection's log are looked up."""
+        return ()
 
     @abstractmethod
     def delta(self, taken: DataFrame, destination: Destination) -> Relation:

@@ -1,0 +1,152 @@
+"""Looking up new ids among those that were seen: as the dedup intake does it, and by a full anti-join with the state.
+
+Both are given the same records and the same log, turn by turn, in one session; their results have to be equal. Bytes are those
+that Spark's process read, shuffles included, as the kernel counts them.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from os import getpid
+from pathlib import Path
+from statistics import median
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql import functions as F
+from pyspark.sql.connect.session import SparkSession
+
+from bench.dedup.pipeline import ANYWHERE, EVENTS, MODULE, NAME, PARTS, RECENT, RECENTLY, SEEN
+from bench.project import project_in
+from firnline.engine.frames import frame_of, state, table_name
+from firnline.engine.looking_up import first_of
+from firnline.engine.reading import SourceEpoch
+from firnline.engine.session import opened
+from firnline.model.epoch import Epoch
+from firnline.model.names import DIFF
+from firnline.runtime.advance import advance, complete
+from firnline.runtime.intake import intake_of
+from firnline.runtime.project import Project
+from firnline.runtime.stage_run import StageRun
+from firnline.runtime.writing import Placement
+from firnline.world import world
+
+TIME_LIMIT = 5.0
+CASES = {"10% seen recently": RECENTLY, "1% seen at any time": ANYWHERE}
+_SETTINGS = """\
+spark_master = "local[2]"
+spark_memory = "6g"
+spark_shuffle_partitions = 16
+"""
+
+
+@dataclass
+class Looked:
+    """One way of looking up."""
+
+    seconds: list[float] = field(default_factory=list)
+    read: list[int] = field(default_factory=list)
+    """Bytes."""
+
+
+@dataclass
+class Case:
+    """Both ways, of one epoch's records."""
+
+    name: str
+    ours: Looked = field(default_factory=Looked)
+    full: Looked = field(default_factory=Looked)
+
+    @property
+    def speedup(self) -> float:
+        """How many times as long the full anti-join takes."""
+        return median(self.full.seconds) / median(self.ours.seconds)
+
+
+@dataclass
+class Measured:
+    """All cases."""
+
+    seen: int
+    new: int
+    bytes: int = 0
+    """Of the log."""
+    cases: list[Case] = field(default_factory=list)
+    differences: list[str] = field(default_factory=list)
+
+
+def measured(root: Path, jars: Path, seen: int, new: int, runs: int, say: Callable[[str], None]) -> Measured:
+    """Run it all in a new project."""
+    project = project_in(root, _SETTINGS, NAME, MODULE.format(seen=seen, new=new), jars)
+    with opened(project.settings, "firnline bench dedup") as session:
+        return compared(project, session, seen, new, runs, say)
+
+
+def compared(project: Project, session: SparkSession, seen: int, new: int, runs: int, say: Callable[[str], None]) -> Measured:
+    """Fill the log, then look up the records of each case in it, without publishing them."""
+    found = Measured(seen, new)
+    declared = project.declared(NAME)
+    for epoch in (Epoch(each, each + 1) for each in (SEEN, RECENT)):
+        say(f"writing epoch {epoch.lower}")
+        list(advance(project, declared, session, EVENTS, epoch))
+        complete(project, declared.graph, epoch)
+    found.bytes = project.log(NAME, EVENTS).stored_bytes() or 0
+    for name, number in CASES.items():
+        case = Case(name)
+        found.cases.append(case)
+        for run in range(runs + 1):
+            say(f"{name}: {f'run {run} of {runs}' if run else 'warming up'}")
+            ways = ((case.ours, _ours), (case.full, _full))
+            answers = [_looked(session, project, number, way, into if run else Looked()) for into, way in ways]
+            if answers[0] != answers[1]:
+                found.differences.append(f"{name}: {answers[0]} instead of {answers[1]}")
+    return found
+
+
+def _looked(
+    session: SparkSession, project: Project, number: int, way: Callable[[StageRun, SourceEpoch], DataFrame], into: Looked
+) -> Row:
+    declared, epoch = project.declared(NAME), Epoch(number, number + 1)
+    run = StageRun(project, declared, session, declared.graph.collection(EVENTS), epoch, world().new_id())
+    determinants = project.determinants(NAME, EVENTS, number)
+    given = SourceEpoch.of(session, project.settings, declared.graph.schedule, epoch, determinants)
+    before, began = _bytes_read(), time.monotonic()
+    rows = way(run, given).agg(F.count("*"), F.sum(F.xxhash64("id", "what", "amount").cast("decimal(38,0)")))
+    answer = rows.collect()[0]
+    into.seconds.append(time.monotonic() - began)
+    into.read.append(_bytes_read() - before)
+    given.close()
+    return answer
+
+
+def _ours(run: StageRun, given: SourceEpoch) -> DataFrame:
+    intake = intake_of(run, given)
+    taken = intake.taken()
+    destination = run.destination(EVENTS, intake.columns(taken), Placement(("id",), ("id",), PARTS, is_keyed=True))
+    return frame_of(run.session, intake.delta(taken, destination)).drop(DIFF)
+
+
+def _full(run: StageRun, given: SourceEpoch) -> DataFrame:
+    records = first_of(run.declared.functions[EVENTS](given), ["id"])
+    head = run.project.log(NAME, EVENTS).head()
+    assert head is not None
+    assert head.snapshot is not None
+    held = state(run.session, table_name(NAME, EVENTS), head.snapshot, run.epoch.lower, ["id"])
+    return records.join(held, "id", "left_anti")
+
+
+def _bytes_read() -> int:
+    """By all Java processes that descend from this one."""
+    listed = subprocess.run(["ps", "-eo", "pid,ppid,comm"], capture_output=True, text=True, check=True).stdout
+    parents = {int(pid): (int(parent), name) for pid, parent, name in (line.split(None, 2) for line in listed.splitlines()[1:])}
+
+    def is_ours(pid: int) -> bool:
+        while pid in parents and pid != getpid():
+            pid = parents[pid][0]
+        return pid == getpid()
+
+    java = [pid for pid, (_, name) in parents.items() if name == "java" and is_ours(pid)]
+    counters = (dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines()) for pid in java)
+    return sum(int(each["rchar"]) for each in counters)
