@@ -100,7 +100,7 @@ def create(project: Project, graph: Graph, branch: str, at: int, code: str | Non
     _hold(project, graph, note)
     project.catalog.write(_note_path(project, space), json.dumps(asdict(note)).encode())
     world().reach("branch.noted")
-    project.home(space).graph(graph.name)  # refuse code that does not load before anything is shared
+    project.graph(space)  # refuse code that does not load before anything is shared
     _fork(project, graph, note)
     return note
 
