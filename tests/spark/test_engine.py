@@ -210,7 +210,7 @@ def test_it_drains_and_ends_and_its_server_does_not_outlive_it(project: Project,
 
 
 def test_a_server_that_cannot_start_is_given_up_with_its_reason(tmp_path: Path) -> None:
-    project = make_project(tmp_path, 'spark_java_options = "-XX:+NoSuchOption"')
-    with pytest.raises(FirnlineError, match="NoSuchOption") as refusal:
+    project = make_project(tmp_path, 'spark_memory = "much"')
+    with pytest.raises(FirnlineError, match="Invalid maximum heap size") as refusal:
         Engine(project.settings).start()
     assert refusal.value.code == "ENGINE_UNAVAILABLE"
