@@ -1,4 +1,4 @@
-"""A snapshot that names other data files than the head and holds the same rows: Iceberg's operation ``replace``.
+"""A snapshot that names other data files than the head: Iceberg's operation ``replace``, or ``append`` of a publish.
 
 Manifests of which no file goes are kept as they are. Of the others what stays is written into a new one, with its old snapshot
 and sequence numbers. What comes, and what a lost manifest had named, is in a manifest of its own.
@@ -17,6 +17,7 @@ from pyiceberg.typedef import Record
 from firnline.errors import FirnlineError
 from firnline.model.names import EPOCH
 from firnline.model.stored_file import StoredFile
+from firnline.tables.layers import KIND
 from firnline.tables.port import Exchange
 
 if TYPE_CHECKING:
@@ -81,7 +82,9 @@ class _Exchanging(_SnapshotProducer["_Exchanging"]):
     def _summary(self, snapshot_properties: Mapping[str, str] | None = None) -> Summary:
         # PyIceberg adds up totals for an overwrite only.
         counted = super()._summary(dict(snapshot_properties or {}))
-        return Summary(operation=Operation.REPLACE, **counted.additional_properties)
+        # Spark's reading of what came between two snapshots knows appends only: a publish that brings files back is one.
+        is_publish = KIND not in counted.additional_properties
+        return Summary(operation=Operation.APPEND if is_publish else Operation.REPLACE, **counted.additional_properties)
 
 
 def exchanging(transaction: Transaction, summary: Mapping[str, str], change: Exchange, coming: Sequence[DataFile]) -> _Exchanging:

@@ -144,6 +144,10 @@ def test_files_come_back_by_a_replay_that_reuses_them(project: Project) -> None:
         done = reused(project, graph, graph.collection("visits"), 1, Epoch(epoch, epoch + 1), f"again{epoch}", {})
         assert done is not None
         assert done.is_reused
+    table = project.log("web", "visits").load()
+    assert table is not None
+    assert table.head is not None
+    assert table.head.summary["operation"] == "append", "Spark reads the changes between snapshots from appends only"
     replay(project, 1, 2, logs=("seen",))
     assert held(project)["visits"] == (3, ["again2", "again1", "visits0"])
     assert seen(project) == rows
