@@ -87,6 +87,10 @@ class SourceEpoch:
         outside = Outside(determinants, settings.root, earlier)
         return cls(session, schedule.label(epoch.lower), lower, upper, settings, outside)
 
+    def __format__(self, spec: str) -> str:
+        """Its beginning, as in the pattern of files: ``f"{epoch:%Y-%m-%d}"``; its label without a format."""
+        return format(self.lower, spec) if spec else self.label
+
     @property
     def now(self) -> datetime | int:
         """The time to use instead of the clock's: the epoch's end, the same whenever the epoch is computed."""
