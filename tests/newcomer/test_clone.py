@@ -41,6 +41,6 @@ def test_the_readmes_commands_set_themselves_up_in_a_fresh_clone(tmp_path: Path)
     plan = subprocess.run(
         [".venv/bin/firnline", "plan", "amplab", "--json"], cwd=clone, env=environment, capture_output=True, text=True, check=True
     ).stdout
-    assert {len(step["epochs"]) for step in json.loads(plan)} == {3}
+    assert {len(step["epochs"]) for step in json.loads(plan)[0]["run"]} == {3}
     again = subprocess.run(["git", "status", "--porcelain"], cwd=clone, capture_output=True, text=True, check=True).stdout
     assert again == "", "setting up leaves no file that git would see"

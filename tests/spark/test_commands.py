@@ -76,8 +76,8 @@ def test_run_computes_the_epochs_asked_for_and_then_keeps_them(root: Path) -> No
     assert [(entry["epoch"], entry["collection"], entry["how"]) for entry in first] == [
         (epoch, name, "computed") for epoch in EPOCHS[:2] for name in ("rankings", "best_pages")
     ]
-    steps = firnline(root, "plan", "pages", "--json")
-    assert [(step["collection"], step["epochs"], step["code"]) for step in steps] == [
+    (plan,) = firnline(root, "plan", "pages", "--json")
+    assert [(step["collection"], step["epochs"], step["code"]) for step in plan["run"]] == [
         (name, [EPOCHS[2]], "same") for name in ("rankings", "best_pages")
     ]
     said = firnline(root, "run", "pages")

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql.connect.session import SparkSession
 
 from firnline.engine.pinned import PINNED
+from firnline.runtime.code_plan import code_plan
 from firnline.runtime.project import Project
 from firnline.runtime.status import status, steps
 from tests.spark.running import rows, run_epoch
@@ -132,6 +133,15 @@ def test_a_refactor_continues_and_a_change_does_not(
 
     made = write(project, REFACTORED.replace("> 0", "> 1").replace("* 2", "* 3").replace('"lr"', '"lx"'), tax=2)
     assert codes(made) == {"orders": "same", "totals": "changed", "prices": "changed", "doubled": "changed", "both": "edited"}
+    found = code_plan(made, made.graph("plans"))
+    assert {each.collection: (each.difference.kinds, each.since) for each in found.changes} == {
+        "totals": (("filter",), "0"),
+        "prices": (("udf",), "0"),
+        "doubled": (("logic",), "0"),
+        "both": (("code",), "0"),
+    }
+    assert {(each.collection, each.epochs, each.because) for each in found.recomputed} == {(name, 2, (name,)) for name in STAGES}
+    assert [(each.collection, each.epochs, each.rows) for each in found.reused] == [("orders", 2, 5)]
     assert in_full(made, "2") == set(STAGES)
     assert rows(made, graph, "prices") == [(1, 12), (4, 9)]
     assert rows(made, graph, "doubled") == [(1, 30), (4, 21)]

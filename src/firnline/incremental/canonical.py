@@ -63,11 +63,12 @@ class Canonical:
         functions: The fingerprints of Python functions, by the bytes that stand for them in plans.
 
     ``is_whole`` turns false when a plan does not hold all of its meaning: it calls a function that is neither Spark's own nor
-    in the plan, or one whose fingerprint is not known.
+    in the plan, or one whose fingerprint is not known. ``called`` are the fingerprints of the Python functions that were met.
     """
 
     def __init__(self, schemas: Mapping[str, Sequence[tuple[str, str]]], functions: Mapping[bytes, str]) -> None:
         self.is_whole = True
+        self.called: set[str] = set()
         self._schemas, self._functions = schemas, functions
         self._done: dict[int, tuple[Node, Meaning]] = {}
 
@@ -86,6 +87,10 @@ class Canonical:
     def known(self, node: Node) -> Meaning:
         """The meaning of a node that was asked for before."""
         return self._done[id(node)][1]
+
+    def loose(self) -> Canonical:
+        """One that sees neither types of what is read nor what Python functions do."""
+        return Canonical({}, dict.fromkeys(self._functions, ""))
 
     def types(self, collection: str) -> Mapping[str, str]:
         """The types of a collection's columns."""
@@ -141,6 +146,7 @@ class Canonical:
         if known is None:
             self.is_whole = False
         else:
+            self.called.add(known)
             called.python_udf.command = known.encode()
 
 

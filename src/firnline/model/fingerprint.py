@@ -23,13 +23,14 @@ import sys
 import sysconfig
 from collections import ChainMap, deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.machinery import PathFinder
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from types import CodeType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
+from firnline.model.outline import Outline
 from firnline.model.syntax import Import, Syntax, Term, definition, tree
 
 DIGITS = 32
@@ -57,6 +58,8 @@ class Fingerprint:
 
     code: str
     plan: str | None = None
+    outline: Outline | None = field(default=None, compare=False, repr=False)
+    """What the plan is made of, where it was looked for."""
 
     def is_same(self, other: Fingerprint) -> bool:
         """Whether both mean the same: the plans decide, the code where there are none."""

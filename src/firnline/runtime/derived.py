@@ -216,7 +216,8 @@ class Derived:
     @property
     def fingerprint(self) -> Fingerprint:
         """The fingerprint of the stage, with that of its plan."""
-        return replace(self.run.fingerprint, plan=self.plan.fingerprint)
+        outline = self.plan.outline
+        return replace(self.run.fingerprint, plan=outline.plan if outline else None, outline=outline)
 
     def _is_continued(self) -> bool:
         made_by = self.destination.head.fingerprint

@@ -209,7 +209,7 @@ class _Merging:
             self.planned.lower,
             self.planned.upper,
             attempt,
-            self.entries[0].fingerprint,
+            sidecars[0].fingerprint,
             dict(_inputs(sidecars)),
             digests,
             sum(entry.seconds for entry in self.entries),

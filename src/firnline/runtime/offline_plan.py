@@ -13,10 +13,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from firnline.model.graph import Graph
 from firnline.model.names import BOOKKEEPING, EPOCH_TIME, place
+from firnline.model.outline import Outline
 from firnline.runtime.cache import keep, recall
 from firnline.runtime.project import Declared, Project
 
@@ -25,24 +26,30 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _PATIENCE = 60
+_Told = dict[str, dict[str, Any] | None]
 _logger = logging.getLogger(__name__)
 
 
 def offline_plans(project: Project, graph: Graph, names: Sequence[str]) -> Mapping[str, str | None]:
     """The fingerprints of the plans that stages have today; None where it takes Spark to know."""
+    return {name: None if found is None else found.plan for name, found in offline_outlines(project, graph, names).items()}
+
+
+def offline_outlines(project: Project, graph: Graph, names: Sequence[str]) -> Mapping[str, Outline | None]:
+    """The outlines of the plans that stages have today; None where it takes Spark to know."""
     inputs = {name for stage in names for name in graph.collection(stage).inputs}
     tables = {name: project.log(graph.name, name).load() for name in sorted(inputs)}
     schemas = {name: table.types for name, table in tables.items() if table is not None}
     state = hashlib.sha256(repr((project.home(graph.name).state(), schemas, sorted(names))).encode()).hexdigest()[:16]
     folder = project.settings.work / "plans"
-    plans: dict[str, str | None] | None = recall(folder, graph.name, state)
+    plans: _Told | None = recall(folder, graph.name, state)
     if plans is None:
         plans = _asked(project, graph.name, names)
         keep(folder, graph.name, state, plans)
-    return plans
+    return {name: None if told is None else Outline.of_json(told) for name, told in plans.items()}
 
 
-def _asked(project: Project, pipeline: str, names: Sequence[str]) -> dict[str, str | None]:
+def _asked(project: Project, pipeline: str, names: Sequence[str]) -> _Told:
     root = project.settings.root
     try:
         done = subprocess.run(
@@ -53,7 +60,7 @@ def _asked(project: Project, pipeline: str, names: Sequence[str]) -> dict[str, s
             text=True,
             timeout=_PATIENCE,
         )
-        found: dict[str, str | None] = json.loads(done.stdout.splitlines()[-1])
+        found: _Told = json.loads(done.stdout.splitlines()[-1])
     except (subprocess.TimeoutExpired, IndexError, ValueError) as error:
         _logger.info("the plans of %s are not known without Spark: %s", pipeline, error)
         return dict.fromkeys(names)
@@ -61,28 +68,29 @@ def _asked(project: Project, pipeline: str, names: Sequence[str]) -> dict[str, s
 
 
 def print_plans(pipeline: str, names: Sequence[str]) -> None:
-    """Print the fingerprints of stages' plans, as one line of JSON."""
+    """Print the outlines of stages' plans, as one line of JSON."""
     project = Project.load()
     declared = project.declared(pipeline)
     print(json.dumps({name: _told(project, declared, name) for name in names}))
 
 
-def _told(project: Project, declared: Declared, name: str) -> str | None:
+def _told(project: Project, declared: Declared, name: str) -> dict[str, Any] | None:
     try:
-        return offline_plan(project, declared, name)
+        found = offline_plan(project, declared, name)
     except Exception as error:  # without Spark, the user's function may fail in any way
         _logger.info("the plan of %s is not known without Spark: %s", name, error)
         return None
+    return None if found is None else found.as_json()
 
 
-def offline_plan(project: Project, declared: Declared, name: str) -> str | None:
-    """The fingerprint of a stage's plan, or an error of any kind if that takes Spark."""
+def offline_plan(project: Project, declared: Declared, name: str) -> Outline | None:
+    """The outline of a stage's plan, or an error of any kind if that takes Spark."""
     from firnline.engine.frames import frame_of, relation_of, table_name
     from firnline.engine.unplugged import UnpluggedError, known, unplugged
     from firnline.incremental.binding import Binder
     from firnline.incremental.canonical import Canonical
     from firnline.incremental.relation import named
-    from firnline.runtime.plan_fingerprint import plan_fingerprint
+    from firnline.runtime.plan_fingerprint import outline_of
     from firnline.runtime.stage_plan import made_of
 
     graph = declared.graph
@@ -105,7 +113,7 @@ def offline_plan(project: Project, declared: Declared, name: str) -> str | None:
         bound = Binder(inputs, refuse).bind(made.relation)
     types = {each: [(field.name, field.dataType.simpleString()) for field in of.fields] for each, of in schemas.items()}
     time = [("time", "timestamp" if graph.schedule.timed else "bigint")]
-    return plan_fingerprint(bound, collection, Canonical({EPOCH_TIME: time, **types}, made.functions))
+    return outline_of(bound, collection, Canonical({EPOCH_TIME: time, **types}, made.functions))
 
 
 def _frame(made: object) -> DataFrame:

@@ -24,9 +24,10 @@ from firnline.model.declaration import Collection
 from firnline.model.fingerprint import fingerprint
 from firnline.model.graph import Graph
 from firnline.model.names import EPOCH_TIME
+from firnline.model.outline import Outline
 from firnline.runtime.evaluation import checked
 from firnline.runtime.logical_time import at
-from firnline.runtime.plan_fingerprint import plan_fingerprint
+from firnline.runtime.plan_fingerprint import outline_of
 from firnline.runtime.project import Declared
 
 _logger = logging.getLogger(__name__)
@@ -42,7 +43,7 @@ class StagePlan:
         schemas: The columns of every arrangement.
         refusal: Why the plan is taken as it stands.
         notes: What a user should know of the plan.
-        fingerprint: The hash of what the plan means; None if it is taken as it stands or does not say all.
+        outline: What the plan means; None if it is taken as it stands or does not say all.
     """
 
     steps: Arranged | None
@@ -50,7 +51,7 @@ class StagePlan:
     schemas: Mapping[str, Schema]
     refusal: FirnlineError | None
     notes: tuple[str, ...] = ()
-    fingerprint: str | None = None
+    outline: Outline | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,4 @@ def plan_of(
     is_top = any(isinstance(node, Top) for node in walk(bound.node))
     notes = ("a sort without a limit says nothing about a set of rows, and is dropped",) if bound.order and not is_top else ()
     ids = tuple(field.id for field in bound.fields)
-    return StagePlan(
-        steps, ids, kept, None, notes, plan_fingerprint(bound, collection, Canonical(typing.schemas, made.functions))
-    )
+    return StagePlan(steps, ids, kept, None, notes, outline_of(bound, collection, Canonical(typing.schemas, made.functions)))

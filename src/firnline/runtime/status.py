@@ -11,6 +11,7 @@ from firnline.model.fingerprint import Fingerprint
 from firnline.model.graph import Graph
 from firnline.model.names import QUARANTINE
 from firnline.plan.advance import advance
+from firnline.runtime.code_plan import today
 from firnline.runtime.gaps import of_pipeline, sentence
 from firnline.runtime.project import Project
 from firnline.runtime.safepoint import safe_point
@@ -160,24 +161,8 @@ def _heads(project: Project, graph: Graph) -> Heads:
 
 
 def _codes(project: Project, graph: Graph, heads: Heads) -> dict[str, str]:
-    """How today's code of every collection compares with what made its newest epoch."""
-    made_by = {name: fingerprint for name, (_, fingerprint) in heads.items() if fingerprint is not None}
-    edited = [name for name, found in made_by.items() if found.code != graph.fingerprints[name] and found.plan]
-    plans: Mapping[str, str | None] = {}
-    if edited:
-        from firnline.runtime.offline_plan import offline_plans
-
-        plans = offline_plans(project, graph, edited)
-    codes = {}
-    for name in heads:
-        if name not in made_by:
-            codes[name] = "new"
-        elif name in plans and plans[name] is None:
-            codes[name] = "edited"
-        else:
-            today = Fingerprint(graph.fingerprints[name], plans.get(name))
-            codes[name] = "same" if today.is_same(made_by[name]) else "changed"
-    return codes
+    found = today(project, graph, {name: made_by for name, (_, made_by) in heads.items()})
+    return {name: code for name, (code, _) in found.items()}
 
 
 def _sinks(project: Project, graph: Graph) -> tuple[SinkStatus, ...]:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from firnline.model.digest import Digest
 from firnline.model.fingerprint import Fingerprint
+from firnline.model.outline import Outline
 from firnline.model.stored_file import StoredFile
 
 VERSION = 4
@@ -75,6 +76,7 @@ class Sidecar:
             "attempt": self.attempt,
             "fingerprint": self.fingerprint.code,
             "plan": self.fingerprint.plan,
+            **({"outline": outline.as_json()} if (outline := self.fingerprint.outline) else {}),
             "inputs": inputs,
             "digests": digests,
             "seconds": round(self.seconds, 3),
@@ -94,13 +96,14 @@ class Sidecar:
             (entry["epoch"], entry["part"]): Digest(entry["rows"], entry["weight"], entry["first"], entry["second"])
             for entry in data["digests"]
         }
+        outline = data.get("outline")
         inputs = {name: Input(**{**_VERSION_1, **entry}) for name, entry in data["inputs"].items()}
         return cls(
             data["collection"],
             data["lower"],
             data["upper"],
             data["attempt"],
-            Fingerprint(data["fingerprint"], data.get("plan")),
+            Fingerprint(data["fingerprint"], data.get("plan"), Outline.of_json(outline) if outline else None),
             inputs,
             digests,
             data["seconds"],

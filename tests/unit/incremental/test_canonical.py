@@ -3,48 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType
 
-from firnline.engine.ddl import of_ddl
-from firnline.engine.frames import frame_of, relation_of
-from firnline.engine.python_functions import noted
-from firnline.engine.unplugged import UnpluggedError, known, unplugged
-from firnline.incremental.binding import Binder
-from firnline.incremental.canonical import Canonical
 from firnline.incremental.pruning import pruned
-from firnline.incremental.relation import named
-from firnline.model.fingerprint import fingerprint
-
-Stage = Callable[..., Any]
-ORDERS, PEOPLE = "id int, who string, amount int, tags array<string>", "name string, city string"
-
-
-def refuse(_: object) -> NoReturn:
-    raise UnpluggedError
+from tests.unit.incremental.offline import ORDERS, Stage, bound
 
 
 def said(stage: Stage, orders: str = ORDERS) -> str | None:
     """The hash of a stage's plan and its columns by name; None if the plan does not say all."""
-    inputs: dict[int, tuple[str, list[str]]] = {}
-    with unplugged({}, lambda frame: Binder(inputs, refuse).bind(relation_of(frame)).names) as session:
-        schemas: dict[str, Any] = {"orders": of_ddl(orders), "people": of_ddl(PEOPLE)}
-        frames: dict[str, DataFrame] = {name: known(frame_of(session, named(name)), of) for name, of in schemas.items()}
-        inputs |= {relation_of(frame).common.plan_id: (name, frame.columns) for name, frame in frames.items()}
-        with noted() as functions:
-            relation = relation_of(stage(frames["orders"], frames["people"]))
-        bound = Binder(inputs, refuse).bind(relation)
-    types = {name: [(each.name, each.dataType.simpleString()) for each in of.fields] for name, of in schemas.items()}
-    canonical = Canonical(types, {pickled: fingerprint(each, Path(__file__).parent) for pickled, each in functions.items()})
-    fields = sorted(bound.fields, key=lambda field: field.name)
+    found, canonical = bound(stage, orders)
+    fields = sorted(found.fields, key=lambda field: field.name)
     ids = [field.id for field in fields]
-    found = canonical.hash(pruned(bound.node, ids), ids)
-    return " ".join([found, *(field.name for field in fields)]) if canonical.is_whole else None
+    rows = canonical.hash(pruned(found.node, ids), ids)
+    return " ".join([rows, *(field.name for field in fields)]) if canonical.is_whole else None
 
 
 def doubled(rows: DataFrame) -> DataFrame:

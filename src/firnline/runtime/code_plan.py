@@ -1,0 +1,129 @@
+"""The code compared with the log: which collections are made otherwise today, how, and what that means. Needs no JVM.
+
+Texts are compared first, and plans only of those whose text differs, in a process of its own (``offline_plan``). What is known of
+the old plan is in the sidecar of the log's newest layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from firnline.errors import FirnlineError
+from firnline.model.fingerprint import Fingerprint
+from firnline.model.graph import Graph
+from firnline.model.outline import Difference, Outline, difference
+from firnline.plan.recomputing import Cost, History, Layer, costs, stale_from
+from firnline.runtime.project import Project
+
+Code = Literal["new", "same", "changed", "edited"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A collection whose code is another than what made its newest epoch."""
+
+    collection: str
+    code: Code
+    difference: Difference
+    since: str | None
+    """The first epoch that today's code did not make and that can be computed again."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodePlan:
+    """What changed, what would be computed again because of it, and what would stay."""
+
+    pipeline: str
+    changes: tuple[Change, ...]
+    recomputed: tuple[Cost, ...]
+    reused: tuple[Cost, ...]
+
+
+def today(project: Project, graph: Graph, made_by: Mapping[str, Fingerprint | None]) -> dict[str, tuple[Code, Fingerprint]]:
+    """How today's code of every collection compares with what made its newest epoch, and its fingerprint as far as known."""
+    edited = [name for name, of in made_by.items() if of is not None and of.plan and of.code != graph.fingerprints[name]]
+    outlines: Mapping[str, Outline | None] = {}
+    if edited:
+        from firnline.runtime.offline_plan import offline_outlines
+
+        outlines = offline_outlines(project, graph, edited)
+    found: dict[str, tuple[Code, Fingerprint]] = {}
+    for name, before in made_by.items():
+        outline = outlines.get(name)
+        now = Fingerprint(graph.fingerprints[name], outline.plan if outline else None, outline)
+        if before is None:
+            found[name] = ("new", now)
+        elif name in outlines and outline is None:
+            found[name] = ("edited", now)
+        else:
+            found[name] = ("same" if now.is_same(before) else "changed", now)
+    return found
+
+
+def code_plan(project: Project, graph: Graph) -> CodePlan:
+    """Compare the code of a pipeline with its log."""
+    heads = {each.name: project.log(graph.name, each.name).head() for each in graph.collections}
+    codes = today(project, graph, {name: head.fingerprint if head else None for name, head in heads.items()})
+    histories = {name: _history(project, graph, name) for name, head in heads.items() if head and head.snapshot is not None}
+    floor = max((head.description.since for head in heads.values() if head), default=graph.schedule.start)
+    since = project.control(graph.name).agreement().kept_since(floor)
+    changes, stale = [], {}
+    for name, (code, now) in codes.items():
+        if code not in ("changed", "edited"):
+            continue
+        begins = stale_from(histories[name].layers, now, since) if graph.collection(name).kind == "stage" else None
+        if begins is not None:
+            stale[name] = begins
+        found = difference(_outline(project, graph, name), now.outline)
+        changes.append(Change(name, code, found, None if begins is None else graph.schedule.label(begins)))
+    again, stays = costs(graph, histories, stale)
+    return CodePlan(graph.name, tuple(changes), tuple(again), tuple(stays))
+
+
+def _history(project: Project, graph: Graph, name: str) -> History:
+    from firnline.tables.log import cut_into, entries_of
+
+    table = project.log(graph.name, name).load()
+    assert table is not None, "it has a head"
+    layers = [Layer(each.lower, each.description.upper, each.fingerprint, each.rows, each.seconds) for each in entries_of(table)]
+    return History(layers, cut_into(table))
+
+
+def _outline(project: Project, graph: Graph, name: str) -> Outline | None:
+    """What is written down of the plan that made the newest layer."""
+    log = project.log(graph.name, name)
+    try:
+        return next((log.sidecar(entry).fingerprint.outline for entry in log.entries()), None)
+    except FirnlineError:
+        return None  # the plan is for looking: 'firnline verify' tells what is lost
+
+
+def sentence(change: Change) -> str:
+    """A change in words."""
+    if change.code == "edited":
+        return "its text changed; whether its plan did, only Spark can tell"
+    found = change.difference
+    said = [_WORDS[kind] for kind in found.kinds if kind not in ("column", "schema")]
+    said += _listed("new column", found.added) + _listed("without", found.dropped)
+    said += [f"{old} is called {new}" for old, new in found.renamed]
+    said += _listed("other types of", found.retyped)
+    if "schema" in found.kinds and not (found.dropped or found.renamed or found.retyped):
+        said.append("keys or partition_by")
+    if found.changed and "logic" in found.kinds:
+        said.append(f"in {', '.join(found.changed)}")
+    return "; ".join(said)
+
+
+_WORDS = {
+    "filter": "filters",
+    "udf": "a Python function",
+    "logic": "logic",
+    "engine": "Spark's version or settings",
+    "code": "its code",
+}
+
+
+def _listed(word: str, names: Sequence[str]) -> list[str]:
+    return [f"{word} {', '.join(names)}"] if names else []
