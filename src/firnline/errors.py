@@ -84,6 +84,9 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "REWIND_NOT_UNDOABLE": Code("Replay instead: 'firnline run PIPELINE' computes the epochs again, with today's code."),
         "REWIND_BLOCKED": Code("Do what the message says, then rewind again; nothing is rewound until then."),
         "READER_REWOUND": Code("Release the reader and register it anew: it begins at the frontier, with the whole state."),
+        # changing code
+        "CHANGE_NOT_APPROVED": Code("Look at it with 'firnline plan PIPELINE', then approve it: firnline approve PIPELINE."),
+        "CHANGE_REJECTED": Code("Put the code back, change it in a branch and promote that, or choose another on_change."),
         # erasing rows
         "NOT_A_SOURCE": Code("Erase from the sources that it comes from; what is computed follows."),
         "BAD_CONDITION": Code("Write a condition on the collection's own columns in Spark's SQL, such as: user_id = 'u17'."),

@@ -48,7 +48,7 @@ POINTS: Mapping[str, tuple[str, tuple[Kind, ...]]] = MappingProxyType(
         "advance.published": ("the epoch is published; no index knows of it", _ANYWHERE),
         "stash.written": ("the publication waits on the local disk to be carried to the ledger", _ANYWHERE),
         "ledger.recorded": ("the ledger knows of it; it is still in the stash", ("kill", "raise", "delay")),
-        "safepoint.judged": ("a hold, its release or what is let go of is about to be recorded", _ANYWHERE),
+        "safepoint.judged": ("a hold, its release, an approval or what is let go of is about to be recorded", _ANYWHERE),
         "safepoint.committed": ("it is recorded; who did it does not know it yet", _AFTER_A_COMMIT),
         "trash.written": ("it is written down which snapshots are about to be dropped; all are still there", _ANYWHERE),
         "expire.committed": ("snapshots that nothing needs are dropped; who did it does not know it yet", _AFTER_A_COMMIT),

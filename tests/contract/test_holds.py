@@ -11,6 +11,7 @@ from firnline.errors import FirnlineError
 from firnline.model.gap import Gap, Span
 from firnline.model.hold import Hold
 from firnline.plan.agreement import Agreement
+from firnline.plan.changing import Approval
 from firnline.plan.frontier import Frontier
 from firnline.tables.catalog import Catalog
 from firnline.tables.control import Control
@@ -70,9 +71,11 @@ def test_every_commit_carries_the_others_values_over(control: Control) -> None:
     since = control.let_go(least)
     further = control.advance(Frontier(60, {"visits": 0}))
     assert control.agreement() == Agreement(further, gaps, (placed,), since)
+    approval = Approval("seen", "code", "plan", 60, "ana", "2026-01-01")
+    control.approve([approval])
     other = control.hold(held("other", 30), 0)
     control.release("what_if")
-    assert control.agreement() == Agreement(further, gaps, (other,), since)
+    assert control.agreement() == Agreement(further, gaps, (other,), since, approvals=(approval,))
 
 
 def test_a_name_is_one_hold(control: Control) -> None:
@@ -128,7 +131,10 @@ def test_an_answer_that_is_lost_is_looked_for(control: Control, point: str) -> N
         assert control.let_go(least) == 20
     with replaced(At(point, fails)):
         assert control.release("what_if").at == 20
-    assert control.agreement() == Agreement(FRONTIER, since=20)
+    approval = Approval("seen", "code", None, 60)
+    with replaced(At(point, fails)):
+        control.approve([approval])
+    assert control.agreement() == Agreement(FRONTIER, since=20, approvals=(approval,))
 
 
 def test_many_at_once_never_let_go_of_what_is_held(iceberg: Catalog) -> None:

@@ -22,7 +22,7 @@ import firnline as fl
 from pyspark.sql import functions as F
 {imports}
 
-plans = fl.Pipeline("plans", schedule=1, start=0)
+plans = fl.Pipeline("plans", schedule=1, start=0, on_change="allow")
 
 @plans.source(keys=["id"])
 def orders(epoch):

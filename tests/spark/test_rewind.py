@@ -17,7 +17,7 @@ PIPELINE = """
     import firnline as fl
     from pyspark.sql import functions as F
 
-    {name} = fl.Pipeline("{name}", schedule=1, start=0)
+    {name} = fl.Pipeline("{name}", schedule=1, start=0, on_change="allow")
 
     @{name}.source(keys=["k"], parts=2)
     def numbers(epoch):

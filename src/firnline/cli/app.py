@@ -36,6 +36,7 @@ def main() -> None:
 
 # Each module registers its command on ``app``; what a command needs is imported when it is called.
 from firnline.cli import (  # noqa: E402, F401
+    approve,
     bench,
     branch,
     checks,

@@ -40,6 +40,8 @@ def plan(
         if not json:
             _show_run(name, run, nothing_due(graph.schedule))
             _show_changes(compared)
+            if compared.changes and graph.on_change == "await_approval":
+                console.print(f"It waits for approval: firnline approve {name}", markup=False)
     if json:
         print_json(documents)
 

@@ -30,6 +30,8 @@ def rewind(
     json: Json = False,
 ) -> None:
     """Take epochs back: a stage and all that comes of it hold nothing from an epoch on. At once, undoable, needs no JVM."""
+    from firnline.plan.rewinding import scope
+    from firnline.runtime.approving import approve
     from firnline.runtime.project import Project
     from firnline.runtime.reader import user
     from firnline.runtime.rewind import rewind as rewound
@@ -45,6 +47,8 @@ def rewind(
         report = undone(project, graph, user(), is_dry=dry_run)
     else:
         point = graph.schedule.epoch_at(graph.schedule.point(to)).lower
+        if replay and not dry_run and graph.on_change != "allow":  # who asks for it approves of the code that does it
+            approve(project, graph, user(), scope(graph, stage), point)
         report = rewound(project, graph, point, stage, user(), is_dry=dry_run)
         if replay and not dry_run and frontier is not None:
             epochs = list(graph.schedule.epochs(point, frontier.upper))

@@ -20,6 +20,8 @@ Refresh = Literal["auto", "incremental", "full"]
 OnLoss = Literal["replay", "fail", "gap"]
 Publish = Literal["table"]
 Tasks = Literal["per-collection", "per-epoch"]
+OnChange = Literal["await_approval", "allow", "reject"]
+"""What becomes of an epoch whose stage has other code than made the epochs before it."""
 Level = Literal["memory", "disk", "remote"]
 """How well what is published is kept: as cheap to make again, in the warehouse only, or on replicas too."""
 
@@ -92,6 +94,8 @@ class Pipeline:
         recovery_time: How much computing may be lost with the warehouse before copying is more urgent than epochs that wait.
         tasks: In Airflow, a task for each collection (``"per-collection"``), or one for all of them in one Spark session
             (``"per-epoch"``).
+        on_change: What happens when an epoch meets a stage whose plan changed: ``"await_approval"`` stops until somebody approves
+            the change, ``"allow"`` goes on with it, ``"reject"`` stops for good.
     """
 
     def __init__(
@@ -107,6 +111,7 @@ class Pipeline:
         durability: int | None = None,
         recovery_time: object = "1h",
         tasks: Tasks = "per-collection",
+        on_change: OnChange = "await_approval",
     ) -> None:
         frame = sys._getframe(1)
         self.name = name
@@ -119,6 +124,7 @@ class Pipeline:
         self.durability = durability
         self.recovery_time = recovery_time
         self.tasks: Tasks = tasks
+        self.on_change: OnChange = on_change
         self.where = Location(frame.f_code.co_filename, frame.f_lineno)
         self.declared: list[tuple[Collection, Function]] = []
         self.without_keys: list[Collection] = []

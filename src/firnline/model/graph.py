@@ -14,7 +14,7 @@ from typing import Any, cast, get_args
 
 from firnline.errors import FirnlineError, GraphError, Location
 from firnline.model.check import Check, On
-from firnline.model.declaration import Collection, OnLoss, Pipeline, Publish, Refresh, Tasks
+from firnline.model.declaration import Collection, OnChange, OnLoss, Pipeline, Publish, Refresh, Tasks
 from firnline.model.durability import NOWHERE_ELSE, Keeping, durability_problems, kept, replicas_of
 from firnline.model.duration import seconds_of
 from firnline.model.epoch import Schedule
@@ -49,6 +49,8 @@ class Graph:
     """What takes changes elsewhere."""
     tasks: Tasks = "per-collection"
     """What Airflow has of an epoch: a task for each collection, or one for all."""
+    on_change: OnChange = "await_approval"
+    """What becomes of an epoch whose stage has other code than made the epochs before it."""
 
     def collection(self, name: str) -> Collection:
         """The collection of that name; one of another pipeline that is read here by its full name."""
@@ -91,13 +93,17 @@ class Graph:
         more = (data["fingerprints"], data["recovery_budget"], Retention(**data["keep"]), data["doc"], data["has_loss_handler"])
         kept = (tuple(data["replicas"]), data["recovery_time"])
         sinks = tuple(map(Sink.of_json, data["sinks"]))
-        return cls(data["name"], Schedule(**data["schedule"]), collections, *more, *kept, foreign, sinks, data["tasks"])
+        schedule, running = Schedule(**data["schedule"]), (data["tasks"], data["on_change"])
+        return cls(data["name"], schedule, collections, *more, *kept, foreign, sinks, *running)
 
 
 def branched(graph: Graph, name: str) -> Graph:
-    """The graph of a branch: the same under another name, with nothing that others get to see: copies, tables, sinks."""
+    """The graph of a branch: the same under another name, with nothing that others get to see: copies, tables, sinks.
+
+    A branch is where changed code is tried, so that none is asked about.
+    """
     collections = tuple(replace(each, publish=None, level="disk") for each in graph.collections)
-    return replace(graph, name=name, collections=collections, replicas=(), sinks=())
+    return replace(graph, name=name, collections=collections, replicas=(), sinks=(), on_change="allow")
 
 
 def _collection(entry: dict[str, Any]) -> Collection:
@@ -149,6 +155,7 @@ def check(
         foreign={name: _taken_in(each, others[name.partition(".")[0]]) for name, each in foreign_of(pipeline, others).items()},
         sinks=tuple(sink for sink, _ in pipeline.sinks),
         tasks=pipeline.tasks,
+        on_change=pipeline.on_change,
     )
 
 
@@ -182,9 +189,10 @@ def _pipeline_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
             seconds_of(getattr(pipeline, name))
         except ValueError as problem:
             yield FirnlineError("BAD_OPTION", f"{name}: {problem}", pipeline.where)
-    if pipeline.tasks not in get_args(Tasks):
-        known = " or ".join(map(repr, get_args(Tasks)))
-        yield FirnlineError("BAD_OPTION", f"tasks is {known}, not {pipeline.tasks!r}", pipeline.where)
+    for option, choices in (("tasks", get_args(Tasks)), ("on_change", get_args(OnChange))):
+        if (chosen := getattr(pipeline, option)) not in choices:
+            known = " or ".join(map(repr, choices))
+            yield FirnlineError("BAD_OPTION", f"{option} is {known}, not {chosen!r}", pipeline.where)
     for handler in pipeline.loss_handlers[1:]:
         where = Location(handler.__code__.co_filename, handler.__code__.co_firstlineno)
         yield FirnlineError("BAD_OPTION", f"{pipeline.name!r} has two functions with @on_loss", where)

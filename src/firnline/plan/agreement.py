@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 
 from firnline.model.gap import Gaps
 from firnline.model.hold import Hold
+from firnline.plan.changing import Approval
 from firnline.plan.frontier import Frontier
 from firnline.plan.rewinding import Rewind
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The frontier, the gap ledger, the holds that were asked for, the point up to which epochs are let go of, and rewinds."""
+    """The frontier, gaps, the holds that were asked for, the point up to which epochs are let go of, rewinds and approvals."""
 
     frontier: Frontier | None = None
     gaps: Gaps = field(default_factory=Gaps)
@@ -22,6 +23,8 @@ class Agreement:
     """No log is consolidated beyond it, and no hold is placed below it; it never moves back."""
     rewinds: tuple[Rewind, ...] = ()
     """Those that are not replayed yet; one of them at most is not done."""
+    approvals: tuple[Approval, ...] = ()
+    """Of changed code, one a collection at most."""
 
     def open_rewind(self) -> Rewind | None:
         """The rewind, or the undo, that is decided and may not be done."""

@@ -25,6 +25,7 @@ from firnline.model.epoch import Epoch
 from firnline.model.feed import EVENTS, Feed
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import BOOKKEEPING, DIFF, QUARANTINE
+from firnline.plan.changing import check_change
 from firnline.plan.safepoint import compacted
 from firnline.runtime.attempt import Published, Staged
 from firnline.runtime.checks import Checks, staged_rows
@@ -204,6 +205,8 @@ class StageRun:
         checks = self._checks(destination)
         lineages = {name: self.lineage(name, head) for name, head in inputs.items()}
         derived = Derived(self, plan, destination, made.frame, lineages, correction=mark)
+        made_by, approvals = destination.head.fingerprint, control.agreement().approvals
+        check_change(self.declared.graph, self.collection, made_by, derived.fingerprint, approvals, self.epoch.lower)
         is_ahead = mark is not None and derived.is_ahead()
         staged = self._approved(checks, destination, derived.staged(generation), generation)
         if isinstance(staged, Verdict):

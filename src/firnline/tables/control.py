@@ -1,14 +1,15 @@
 """The control table ``_frontier`` of a pipeline: small, one commit per decision that readers must see at once.
 
 The head's summary holds the whole agreement: the frontier, the gap ledger, the holds, the point up to which epochs are let go of,
-and the rewinds. A commit replaces some of them only if nobody changed any meanwhile, and carries the others over. So of a hold
-and of letting go one comes first: who lets go sees the hold, or who holds is refused what is let go of.
+the rewinds and the approvals of changed code. A commit replaces some of them only if nobody changed any meanwhile, and carries
+the others over. So of a hold and of letting go one comes first: who lets go sees the hold, or who holds is refused what is let go
+of.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from firnline.model.description import SINCE
 from firnline.model.gap import Gaps
 from firnline.model.hold import Hold
 from firnline.plan.agreement import Agreement
+from firnline.plan.changing import Approval, approved
 from firnline.plan.frontier import Frontier, is_progress
 from firnline.plan.rewinding import Rewind, replayed
 from firnline.plan.safepoint import Label, check_placed
@@ -33,7 +35,8 @@ FRONTIER = "firnline.frontier"
 GAPS = "firnline.gaps"
 HOLDS = "firnline.holds"
 REWINDS = "firnline.rewinds"
-_TOLD = (FRONTIER, GAPS, HOLDS, SINCE, REWINDS)
+APPROVALS = "firnline.approvals"
+_TOLD = (FRONTIER, GAPS, HOLDS, SINCE, REWINDS, APPROVALS)
 
 
 class Control:
@@ -157,6 +160,15 @@ class Control:
         """Say that all logs of a rewind are there."""
         self._agreed("the rewinds", settled, lambda: world().reach("rewind.settled"))
 
+    def approve(self, approvals: Sequence[Approval]) -> None:
+        """Write down that changed code may make epochs."""
+
+        def change(present: Agreement) -> Agreement:
+            world().reach("safepoint.judged")
+            return approved(present, approvals)
+
+        self._agreed("the approvals", change, lambda: world().reach("safepoint.committed"))
+
     def exchange(self, change: Exchange) -> None:
         """Put the same state onto the head with a manifest list that can be read."""
 
@@ -220,6 +232,8 @@ def _summary(agreement: Agreement) -> dict[str, str]:
         summary[SINCE] = str(agreement.since)
     if agreement.rewinds:
         summary[REWINDS] = json.dumps([rewind.as_json() for rewind in agreement.rewinds])
+    if agreement.approvals:
+        summary[APPROVALS] = json.dumps([approval.as_json() for approval in agreement.approvals])
     return summary
 
 
@@ -234,4 +248,5 @@ def _read(table: Metadata) -> Agreement:
         tuple(Hold(**entry) for entry in told.get(HOLDS, ())),
         told.get(SINCE),
         tuple(Rewind.of_json(entry) for entry in told.get(REWINDS, ())),
+        tuple(Approval(**entry) for entry in told.get(APPROVALS, ())),
     )
