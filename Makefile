@@ -41,7 +41,7 @@ chromium:
 # A real S3 server, from the Go module proxy, and what Spark needs to speak to one.
 VERSITYGW := v1.8.0
 object-store: .firnline/bin/versitygw setup
-	@FIRNLINE_WAREHOUSE=s3://firnline/warehouse $(BIN)/firnline doctor --only jars --mend > /dev/null
+	@for what in jars classes; do FIRNLINE_WAREHOUSE=s3://firnline/warehouse $(BIN)/firnline doctor --only $$what --mend > /dev/null || exit 1; done
 
 .firnline/bin/versitygw:
 	@command -v go > /dev/null || { echo "The S3 server is built with Go: install it (Debian: golang), then run this again." >&2; exit 1; }

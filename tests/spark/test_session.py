@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -10,7 +11,11 @@ import pytest
 from pyspark.sql.connect.proto import AnalyzePlanRequest, SparkConnectServiceStub
 from pyspark.sql.connect.session import SparkSession
 
+from firnline.airflow.warden import family
+from firnline.engine.classes import archive_of
 from firnline.engine.pinned import PINNED
+from firnline.settings import Settings
+from tests.project import ROOT
 
 
 def version_request() -> AnalyzePlanRequest:
@@ -47,3 +52,9 @@ def test_the_token_is_on_no_command_line(spark: SparkSession) -> None:
 
 def test_sessions_are_pinned(spark: SparkSession) -> None:
     assert {name: spark.conf.get(name) for name in PINNED} == PINNED
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_driver_maps_the_archive_of_classes() -> None:
+    maps = [file.read_text() for file in (Path("/proc", str(pid), "maps") for pid in family(os.getpid())) if file.exists()]
+    assert any(str(archive_of(Settings.load(ROOT))) in each for each in maps)

@@ -48,6 +48,13 @@ class Finding:
     ok: bool
     detail: str
     how_to_mend: str = ""
+    is_needed: bool = True
+    """Whether nothing works without it."""
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether something has to be done."""
+        return self.is_needed and not self.ok
 
 
 S = TypeVar("S", contravariant=True)
@@ -405,5 +412,5 @@ def _examine(prerequisite: Prerequisite[S], settings: S, mend: bool, tell: Calla
     try:
         prerequisite.mend(settings)
     except FirnlineError as error:
-        return Finding(False, f"{finding.detail}; {error.what}", error.todo)
+        return Finding(False, f"{finding.detail}; {error.what}", error.todo, finding.is_needed)
     return prerequisite.check(settings)
