@@ -83,7 +83,9 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         # rewinding
         "REWIND_NOT_UNDOABLE": Code("Replay instead: 'firnline run PIPELINE' computes the epochs again, with today's code."),
         "REWIND_BLOCKED": Code("Do what the message says, then rewind again; nothing is rewound until then."),
-        "READER_REWOUND": Code("Release the reader and register it anew: it begins at the frontier, with the whole state."),
+        "READER_REWOUND": Code(
+            "Say positions as changes.upto gives them, or release the reader and register it anew, with the whole state."
+        ),
         # changing code
         "CHANGE_NOT_APPROVED": Code("Look at it with 'firnline plan PIPELINE', then approve it: firnline approve PIPELINE."),
         "CHANGE_REJECTED": Code("Put the code back, change it in a branch and promote that, or choose another on_change."),

@@ -7,7 +7,7 @@ and are kept in the control table; the others follow from facts that stand elsew
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
@@ -40,6 +40,15 @@ def minute(moment: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Back:
+    """A rewind that took back what somebody may have seen, and has not been told of yet."""
+
+    to: int
+    logs: Mapping[str, int]
+    """Of each log that went back, the generation that it was of before."""
+
+
+@dataclass(frozen=True, slots=True)
 class Hold:
     """Nothing at or after the point ``at`` is let go of."""
 
@@ -58,6 +67,12 @@ class Hold:
     """Of a sink, the generations of the collections whose state at the point it has delivered; None if it is yet to."""
     line: int = 0
     """Of a sink or reader, how often a rewind took back what it had seen."""
+    back: tuple[Back, ...] = ()
+    """Of a sink or reader, the rewinds that it has not been told of, the oldest first."""
+    ahead: int | None = None
+    """Of a sink or reader, up to where it has seen the collections that ``seen`` does not name; up to the point if None."""
+    seen: Mapping[str, int] = field(default_factory=dict)
+    """Of a sink or reader, up to where it has seen others, before the rewinds in ``back``."""
 
     def is_expired(self, now: datetime) -> bool:
         """Whether its lease has ended.
@@ -75,3 +90,8 @@ class Hold:
     def as_json(self) -> dict[str, Any]:
         """As plain JSON values."""
         return asdict(self)
+
+    @classmethod
+    def of_json(cls, data: Mapping[str, Any]) -> Hold:
+        """Read ``as_json`` back."""
+        return cls(**{**data, "back": tuple(Back(**each) for each in data.get("back", ()))})

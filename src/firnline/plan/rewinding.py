@@ -18,6 +18,7 @@ from firnline.model.description import Description
 from firnline.model.graph import Graph
 from firnline.model.hold import Hold
 from firnline.plan.frontier import Frontier
+from firnline.plan.seeing import taken_back
 
 if TYPE_CHECKING:
     from firnline.plan.agreement import Agreement
@@ -146,15 +147,5 @@ def _free(graph: Graph, present: Agreement) -> Frontier:
 def _decided(present: Agreement, frontier: Frontier, rewind: Rewind) -> Agreement:
     generations = {name: rewind.logs.get(name, generation) for name, generation in frontier.generations.items()}
     cut = Frontier(min(frontier.upper, rewind.to), generations)
-    holds = tuple(_taken_back(each, rewind) for each in present.holds)
+    holds = tuple(taken_back(each, rewind.to, rewind.logs) for each in present.holds)
     return replace(present, frontier=cut, rewinds=(*present.rewinds, rewind), holds=holds)
-
-
-def _taken_back(hold: Hold, rewind: Rewind) -> Hold:
-    """The hold of a sink or reader that has seen what is taken back. A sink begins anew there, with what goes back."""
-    if hold.kind not in ("sink", "reader") or hold.at <= rewind.to:
-        return hold
-    if hold.kind == "reader":
-        return replace(hold, line=hold.line + 1)
-    kept = None if hold.delivered is None else {name: at for name, at in hold.delivered.items() if name not in rewind.logs}
-    return replace(hold, at=rewind.to, delivered=kept, line=hold.line + 1)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, overload
 from firnline.errors import FirnlineError
 from firnline.model.graph import Graph
 from firnline.model.names import DIFF, EPOCH, quoted
+from firnline.plan.seeing import Seen, position_of
 from firnline.runtime.cut import consistent, visible_upto
 from firnline.runtime.given import Given
 from firnline.runtime.project import Project
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.connect.session import SparkSession
 
+    from firnline.tables.scan import Taken
     from firnline.tables.where import Filter
 
 
@@ -38,6 +40,9 @@ class Changes(Given):
     _view: View
     _lower: int
     _is_net: bool
+    _void: tuple[Taken, ...] = ()
+    """What was told before and is not true any more: it is taken back with the first epoch."""
+    _line: int = 0
 
     @property
     def name(self) -> str:
@@ -57,9 +62,9 @@ class Changes(Given):
 
     @property
     def upto(self) -> str | None:
-        """The newest epoch whose changes are told; as ``after`` if there is none."""
-        schedule = self._view.graph.schedule
-        return None if self._view.upto <= schedule.start else schedule.label(schedule.epoch_at(self._view.upto - 1).lower)
+        """The newest epoch whose changes are told; as ``after`` if there is none. A reader's says how often it was rewound."""
+        schedule, upto = self._view.graph.schedule, self._view.upto
+        return position_of(None if upto <= schedule.start else schedule.label(schedule.epoch_at(upto - 1).lower), self._line)
 
     @property
     def epochs(self) -> tuple[str, ...]:
@@ -80,8 +85,12 @@ class Changes(Given):
         from firnline.tables.scan import as_feed, changes
 
         view = self._view
-        found = view.read(lambda table: changes(table, self._lower, view.upto, view.columns, view.where, net=self._is_net))
-        return as_feed(found, self._numbered())
+
+        def look(table: Table) -> pa.Table:
+            given = (self._lower, view.upto, view.columns, view.where)
+            return changes(table, *given, net=self._is_net, void=self._void)
+
+        return as_feed(view.read(look), self._numbered())
 
     def to_batches(self) -> pa.RecordBatchReader:
         """The changes as Arrow batches, without a JVM; of many rows no more than one part of the collection is in memory.
@@ -90,6 +99,8 @@ class Changes(Given):
         """
         from firnline.tables.scan import as_feed, changes
 
+        if self._void:
+            return self.to_arrow().to_reader()
         view, lower, numbered = self._view, self._lower, self._numbered()
 
         def look(table: Table, part: int | None) -> pa.Table:
@@ -109,7 +120,13 @@ class Changes(Given):
         view = self._view
         _, head = readable(view.project, view.graph, view.collection, view.needed)
         table = table_name(view.graph.name, view.collection)
-        rows = exact(deltas(session or shared(view.project), table, head, view.upto).where(F.col(EPOCH) >= self._lower))
+        spark = session or shared(view.project)
+        rows = deltas(spark, table, head, view.upto).where(F.col(EPOCH) >= self._lower)
+        for each in self._void:
+            gone = deltas(spark, table, each.snapshot, each.upper).where(F.col(EPOCH) >= each.lower)
+            first = {EPOCH: F.lit(self._lower).cast("bigint"), DIFF: -F.col(DIFF)}
+            rows = rows.unionByName(gone.withColumns(first))
+        rows = exact(rows)
         kept = rows.where(condition(view.where)).select(*(F.col(quoted(name)) for name in (*view.columns, EPOCH, DIFF)))
         return as_feed(kept, view.columns, self._numbered(), is_net=self._is_net)
 
@@ -122,7 +139,8 @@ class Changes(Given):
             return next(each.snapshot for each in layers if each.lower <= epoch)
 
         if self._lower >= view.upto:
-            return {}
+            head = view.table.current_snapshot()
+            return {} if head is None else {self._lower: (0, head.snapshot_id)}
         if self._is_net:
             last = schedule.epoch_at(view.upto - 1).lower
             return {last: (0, snapshot(last))}
@@ -193,3 +211,15 @@ def changed_after(
     is_whole = net and lower <= graph.schedule.start
     view = View.of(project, graph, collection, max(lower, upto), None if is_whole else lower)
     return Changes(view.narrowed(columns, where), lower, net)
+
+
+def changed_since(
+    project: Project, graph: Graph, collection: str, seen: Seen, upto: int, net: bool, line: int = 0
+) -> Changes | None:
+    """What leads from what somebody has seen of a collection to its state at a point; None if what is void is not kept."""
+    from firnline.tables.scan import taken
+
+    found = changed_after(project, graph, collection, min(seen.at, upto), upto, net)
+    void = tuple(taken(found._view.table, each) for each in seen.void)
+    kept = tuple(each for each in void if each is not None)
+    return replace(found, _void=kept, _line=line) if len(kept) == len(void) else None

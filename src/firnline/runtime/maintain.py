@@ -19,6 +19,7 @@ from firnline.errors import FirnlineError
 from firnline.model.duration import time_of
 from firnline.model.graph import Graph
 from firnline.model.names import parted
+from firnline.plan.seeing import voided
 from firnline.runtime.history import Run, Sample, remember, sampled
 from firnline.runtime.project import Project
 from firnline.runtime.pruning import entries_to_forget, forget_entries, notes_to_forget
@@ -235,9 +236,14 @@ class _Maintenance:
         """The tables that have snapshots which nothing needs, or do not say what becomes of old metadata files."""
         now = world().now()
         for table in self.tables():
-            found = outdated(table) if table.name == TABLE else expirable(table, now, self.grace)
+            found = outdated(table) if table.name == TABLE else expirable(table, now, self.grace, self._voided(table.name))
             if found or unset(table):
                 yield Planned(self.pipeline, table.name, "expire", snapshots=len(found))
+
+    def _voided(self, log: str) -> frozenset[int]:
+        """The generations of a log whose last epochs sinks and readers have to be told of as void."""
+        now = world().now()
+        return voided((each for each in self.project.control(self.pipeline).holds() if not each.is_expired(now)), log)
 
     def due(self) -> Iterator[tuple[Metadata, Record]]:
         """What is in the trash for long enough."""
@@ -276,7 +282,7 @@ class _Maintenance:
         if step.collection == TABLE:
             dropped = self.project.control(self.pipeline).expire()
         else:
-            dropped = self.project.log(self.pipeline, step.collection).expire(self.grace)
+            dropped = self.project.log(self.pipeline, step.collection).expire(self.grace, self._voided(step.collection))
         return Planned(self.pipeline, step.collection, "expire", snapshots=dropped)
 
     def _empty(self) -> Iterator[Done]:

@@ -17,7 +17,8 @@ from firnline.model.graph import Graph
 from firnline.model.hold import Hold
 from firnline.model.names import check_name
 from firnline.plan.agreement import Agreement
-from firnline.runtime.changes import Changes, changed_after
+from firnline.plan.seeing import moved, parsed, position_of, seen_of
+from firnline.runtime.changes import Changes, changed_since
 from firnline.runtime.cut import consistent, since, visible_upto
 from firnline.runtime.project import Project
 from firnline.runtime.safepoint import hold
@@ -37,8 +38,9 @@ class Reader:
     @property
     def position(self) -> str | None:
         """The newest epoch that it has seen; None before the first."""
-        schedule, at = self._graph.schedule, self._held().at
-        return None if at <= schedule.start else schedule.label(schedule.epoch_at(at - 1).lower)
+        schedule, there = self._graph.schedule, self._held()
+        label = None if there.at <= schedule.start else schedule.label(schedule.epoch_at(there.at - 1).lower)
+        return position_of(label, there.line)
 
     @property
     def until(self) -> str:
@@ -52,18 +54,23 @@ class Reader:
     def changes(self, *names: str, upto: str | None = None, net: bool = True) -> Changes | tuple[Changes, ...]:
         """What it has not seen yet: what changed after its position in collections, all up to the same epoch.
 
+        What it has seen and a rewind took back is told as undone, with the first epoch.
+
         Args:
             names: ``pipeline.collection``, of its pipeline. For more than one a tuple is returned.
             upto: The last epoch; the newest that is complete by default.
             net: Whether the epochs are taken as one; otherwise each is told by itself.
         """
-        there = _unrewound(self._held())
+        there = self._held()
 
         def view(graph: Graph, collection: str, end: int) -> Changes:
             if graph.name != self._graph.name:
                 raise FirnlineError("NO_SUCH_COLLECTION", f"the reader {self.name!r} reads {self._graph.name!r} only")
             try:
-                return changed_after(self._project, graph, collection, there.at, end, net)
+                found = changed_since(self._project, graph, collection, seen_of(there, collection), end, net, there.line)
+                if found is None:
+                    raise FirnlineError("READER_REWOUND", f"what {there} has seen of {collection!r} was rewound, and is not kept")
+                return found
             except FirnlineError as error:
                 if error.code != "EPOCH_COMPACTED":
                     raise
@@ -73,16 +80,21 @@ class Reader:
         return made[0] if len(made) == 1 else tuple(made)
 
     def advance(self, epoch: str | None) -> None:
-        """Say that it has seen an epoch and all before it, None if none, which renews the lease; it never moves back."""
-        start = self._graph.schedule.start
-        seen = start if epoch is None else visible_upto(self._project, self._graph, epoch)
+        """Say that it has seen an epoch and all before it, None if none, which renews the lease; it never moves back.
+
+        Args:
+            epoch: As ``changes.upto`` and ``position`` give it: after a rewind it says on which side of it the epoch was seen.
+        """
 
         def place(agreement: Agreement, since: int) -> Hold:
-            there = _unrewound(_of(self._graph, agreement.held(self.name), self.name))
-            at = max(there.at, seen)
-            if at < since:
+            there = _of(self._graph, agreement.held(self.name), self.name)
+            label, line = parsed(epoch)
+            after = moved(there, line, _point(self._project, self._graph, label, is_past=line < there.line))
+            if after is None:
+                raise FirnlineError("READER_REWOUND", f"{there} is said to have seen {epoch}, which was rewound long ago")
+            if after.at < since:
                 raise _expired(self._graph, there, since)
-            return replace(there, at=at, until=self._until())
+            return replace(after, until=self._until())
 
         hold(self._project, self._graph, place)
 
@@ -96,7 +108,7 @@ class Reader:
     def _until(self) -> str:
         return (world().now() + self.lease).isoformat(timespec="seconds")
 
-    def _placing(self, begin: Callable[[Agreement], int]) -> Callable[[Agreement, int], Hold]:
+    def _placing(self, begin: Callable[[Agreement], tuple[int, int]]) -> Callable[[Agreement, int], Hold]:
         """Registers it, or renews its lease where it stands."""
         since_now = world().now().isoformat(timespec="seconds")
         release = f"firnline safepoint {self._graph.name} --release {self.name}"
@@ -104,7 +116,8 @@ class Reader:
         def place(agreement: Agreement, since: int) -> Hold:
             there = agreement.held(self.name)
             if there is None or there.kind != "reader":
-                return Hold("reader", self.name, begin(agreement), self.owner, since_now, self._until(), release)
+                at, line = begin(agreement)
+                return Hold("reader", self.name, at, self.owner, since_now, self._until(), release, line=line)
             if there.at < since:
                 raise _expired(self._graph, there, since)
             return replace(there, owner=self.owner, until=self._until())
@@ -135,12 +148,12 @@ def reader(
     found = project or Project.load()
     graph = found.graph(pipeline or _only_pipeline(found))
     made = Reader(name, owner or user(), _lease(lease), found, graph)
-    start = graph.schedule.start
-    seen = None if position is None else visible_upto(found, graph, position)
 
-    def begin(agreement: Agreement) -> int:
-        frontier = start if agreement.frontier is None else agreement.frontier.upper
-        return frontier if seen is None else seen
+    def begin(agreement: Agreement) -> tuple[int, int]:
+        if position is None:
+            return graph.schedule.start if agreement.frontier is None else agreement.frontier.upper, 0
+        label, line = parsed(position)
+        return _point(found, graph, label, is_past=False), line
 
     hold(found, graph, made._placing(begin))
     return made
@@ -152,10 +165,13 @@ def _of(graph: Graph, there: Hold | None, name: str) -> Hold:
     return there
 
 
-def _unrewound(there: Hold) -> Hold:
-    if there.line:
-        raise FirnlineError("READER_REWOUND", f"{there} has seen epochs that were rewound since")
-    return there
+def _point(project: Project, graph: Graph, label: str | None, *, is_past: bool) -> int:
+    """Where an epoch ends that somebody has seen; one that was seen before a rewind may not be there again."""
+    if label is None:
+        return graph.schedule.start
+    if is_past:
+        return graph.schedule.epoch_at(graph.schedule.point(label)).upper
+    return visible_upto(project, graph, label)
 
 
 def _expired(graph: Graph, there: Hold, since: int) -> FirnlineError:

@@ -17,8 +17,9 @@ from firnline.model.hold import Hold
 from firnline.model.sink import Sink, SinkEpoch
 from firnline.plan.agreement import Agreement
 from firnline.plan.delivering import Delivery, begun, delivered, next_delivery
+from firnline.plan.seeing import Seen
 from firnline.runtime.advance import note
-from firnline.runtime.changes import Changes, changed_after
+from firnline.runtime.changes import Changes, changed_after, changed_since
 from firnline.runtime.project import Declared, Project, user_line
 from firnline.runtime.safepoint import hold
 from firnline.runtime.targets import Connections, Target, ToFiles, ToPostgres, write
@@ -85,8 +86,8 @@ def _next(project: Project, graph: Graph, sink: Sink) -> Delivery | None:
 
 
 def _deliver(project: Project, declared: Declared, sink: Sink, delivery: Delivery, connections: Connections) -> None:
-    graph, upper = declared.graph, delivery.epoch.upper
-    changes = {name: changed_after(project, graph, name, lower, upper, True) for name, lower in delivery.lowers.items()}
+    graph = declared.graph
+    changes = {name: _changes(project, graph, name, delivery) for name in delivery.lowers}
     for name, each in changes.items():
         if each._view.generation != delivery.generations[name]:
             raise FirnlineError("GENERATION_CHANGED", f"{graph.name}.{name} moved while the sink {sink.name!r} looked at it")
@@ -102,6 +103,16 @@ def _deliver(project: Project, declared: Declared, sink: Sink, delivery: Deliver
         what = f"the sink {sink.name!r} failed at {label}: {type(error).__name__}: {error}"
         raise FirnlineError("SINK_FAILED", what, where) from error
     write(_targets(sink, returned, changes), full, label.replace(":", "") + line, connections)
+
+
+def _changes(project: Project, graph: Graph, name: str, delivery: Delivery) -> Changes:
+    """What leads from what was delivered of a collection to its state at the epoch's end; all of it if that cannot be told."""
+    seen = Seen(delivery.lowers[name], delivery.void.get(name, ()))
+    found = changed_since(project, graph, name, seen, delivery.epoch.upper, True)
+    if found is None:
+        _logger.warning("%s.%s: what was delivered before a rewind is not kept: all there is is delivered", graph.name, name)
+        return changed_after(project, graph, name, graph.schedule.start, delivery.epoch.upper, True)
+    return found
 
 
 def _targets(sink: Sink, returned: Any, changes: dict[str, Changes]) -> list[Target]:

@@ -119,7 +119,7 @@ def _following(target: ToPostgres, sink: str) -> Following:
     def changes(point: int) -> pa.RecordBatchReader | None:
         if point < view.since and point > view.graph.schedule.start:
             return None
-        return replace(target.changes, _lower=point, _view=replace(view, needed=point)).to_batches()
+        return replace(target.changes, _lower=point, _void=(), _view=replace(view, needed=point)).to_batches()
 
     return Following(
         sink=sink,

@@ -245,7 +245,7 @@ def _read(table: Metadata) -> Agreement:
     return Agreement(
         None if frontier is None else Frontier(frontier["upper"], frontier["generations"]),
         Gaps.of_json(told[GAPS]) if GAPS in told else Gaps(),
-        tuple(Hold(**entry) for entry in told.get(HOLDS, ())),
+        tuple(Hold.of_json(entry) for entry in told.get(HOLDS, ())),
         told.get(SINCE),
         tuple(Rewind.of_json(entry) for entry in told.get(REWINDS, ())),
         tuple(Approval(**entry) for entry in told.get(APPROVALS, ())),

@@ -8,7 +8,7 @@ it took out. Of a control table all but the last few are of no use: each holds t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from itertools import islice
 from types import MappingProxyType
@@ -36,14 +36,14 @@ METADATA: Mapping[str, str] = MappingProxyType(
 """Properties by which whoever commits removes older metadata files; some stay, from which a lost one is made again."""
 
 
-def expirable(table: Metadata, now: datetime, grace: timedelta) -> list[int]:
-    """The snapshots of a log that may be dropped now."""
+def expirable(table: Metadata, now: datetime, grace: timedelta, voided: Collection[int] = ()) -> list[int]:
+    """The snapshots of a log that may be dropped now; of ``voided`` generations the last ones are still to be read."""
     before = (now - grace).timestamp() * 1000
     out = taken_out(table)
     past = {**superseded(table), **{each: by[-1].timestamp_ms for each, by in out.items()}}
     found = [each for each, since in past.items() if since <= before]
     found += [each for each in abandoned(table) if table.snapshots[each].timestamp_ms <= before]
-    kept = _needed(table) | {rewind.id for by in out.values() for rewind in by}
+    kept = _needed(table) | {rewind.id for by in out.values() for rewind in by} | _ends(table, voided)
     stood_on = {each.parent for each in table.snapshots.values() if _is_staged(each) and each.id not in found}
     return [each for each in found if each not in kept and each not in stood_on]
 
@@ -93,6 +93,12 @@ def _needed(table: Metadata) -> set[int]:
     exchange = newest_exchange(table)
     ends = [each for each in (table.head, exchange) if each is not None]
     return {each.id for each in (*ends, *layers(table))} if table.head is not None else set()
+
+
+def _ends(table: Metadata, generations: Collection[int]) -> set[int]:
+    """The newest snapshots of some generations."""
+    newest = {description_of(table, each).generation: each.id for each in reversed([*table.main_line()])}
+    return {newest[each] for each in generations if each in newest}
 
 
 def _is_staged(snapshot: Snapshot) -> bool:

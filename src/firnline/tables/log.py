@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
@@ -126,7 +126,7 @@ class Log:
 
     def create(self, columns: pa.Schema, keys: tuple[str, ...], start: int, properties: Mapping[str, str]) -> Metadata:
         """Create the table unless it is there; two creators at once agree on one."""
-        created = {**_PROPERTIES, START: str(start), **properties}
+        created = created_with(start, properties)
         table = self._catalog.create(self.pipeline, self.collection, _with_ours(columns), keys, created)
         world().reach("log.created")
         return table
@@ -340,11 +340,14 @@ class Log:
         except Exception as error:
             _logger.info("staging of %s.%s was left behind: %s", self.pipeline, self.collection, error)
 
-    def expire(self, grace: timedelta) -> int:
-        """Drop the snapshots that nothing needs any more; how many. Whoever is still at one finds the epoch taken, as ever."""
+    def expire(self, grace: timedelta, voided: Collection[int] = ()) -> int:
+        """Drop the snapshots that nothing needs any more; how many. Whoever is still at one finds the epoch taken, as ever.
+
+        Of ``voided`` generations the last ones stay, since somebody has to be told what of them is void.
+        """
 
         def expiring(table: Metadata) -> list[int]:
-            return expirable(table, world().now(), grace)
+            return expirable(table, world().now(), grace, voided)
 
         return self._dropping(expiring, "expired")
 
@@ -381,6 +384,11 @@ class Log:
         return table
 
 
+def created_with(start: int, properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties that a log is created with."""
+    return {**_PROPERTIES, START: str(start), **properties}
+
+
 def _with_ours(columns: pa.Schema) -> pa.Schema:
     """The log's columns: the user's, then ours."""
     import pyarrow as pa
@@ -406,13 +414,14 @@ def head_of(table: Metadata) -> Head:
 def bloom_filters(columns: Sequence[str]) -> dict[str, str]:
     """The properties of a log by whose columns rows are looked up; none if there are no such columns.
 
-    Row groups are small, so that few ids are in each; a filter is as large as its row group needs, to a sixteenth of the most.
+    Row groups are small, since one that holds a wanted id is read; a filter is as large as its row group needs, from a sixteenth
+    of the most on.
     """
     if not columns:
         return {}
     each = {f"{_BLOOM}-enabled.column.{name}": "true" for name in columns}
     sizes = {f"{_BLOOM}-fpp.column.{name}": f"{FPP:f}" for name in columns}
-    whole = {f"{_BLOOM}-adaptive-enabled": "true", f"{_BLOOM}-max-bytes": str(1 << 20), _ROW_GROUP: str(8 << 20)}
+    whole = {f"{_BLOOM}-adaptive-enabled": "true", f"{_BLOOM}-max-bytes": str(1 << 18), _ROW_GROUP: str(1 << 20)}
     return {**each, **sizes, **whole}
 
 

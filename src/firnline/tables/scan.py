@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -17,10 +18,32 @@ import pyarrow.types as kinds
 from pyiceberg.expressions import And, BooleanExpression
 from pyiceberg.table import DataScan, Table
 
+from firnline.model.description import GENERATION
 from firnline.model.names import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT, DELETE, DIFF, EPOCH, INSERT, PART
 from firnline.model.predicate import TRUE, Predicate, terms
+from firnline.plan.seeing import Void
 from firnline.tables.log import PARTITION_BY, PARTS
+from firnline.tables.metadata import SIDECAR
 from firnline.tables.where import holding, placed, split, term, told, users
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The epochs [lower, upper) of a log as one of its snapshots has them."""
+
+    snapshot: int
+    lower: int
+    upper: int
+
+
+def taken(table: Table, void: Void) -> Taken | None:
+    """Where void epochs of a log can still be read, by columns that are the present ones; None if nowhere."""
+    generations = (each for each in table.snapshots() if each.summary and SIDECAR in each.summary.additional_properties)
+    several = [each for each in generations if each.summary and each.summary[GENERATION] == str(void.generation)]
+    newest = max(several, key=lambda each: each.sequence_number or 0, default=None)
+    if newest is None or newest.schema_id not in (None, table.schema().schema_id):
+        return None
+    return Taken(newest.snapshot_id, void.lower, void.upper)
 
 
 def state(
@@ -43,9 +66,19 @@ def changes(
     part: int | None = None,
     *,
     net: bool = False,
+    void: Sequence[Taken] = (),
 ) -> pa.Table:
-    """The weighted rows of the epochs in [lower, upper), with ``_diff``; with ``_epoch``, unless all epochs are taken as one."""
+    """The weighted rows of the epochs in [lower, upper), with ``_diff``; with ``_epoch``, unless all epochs are taken as one.
+
+    What is void is taken off, as part of the first epoch.
+    """
     rows = settled(_scanned(table, _within(between(lower, upper), part), columns, where))
+    for each in void:
+        gone = settled(_scanned(table, between(each.lower, each.upper), columns, where, each.snapshot))
+        first = pa.repeat(pa.scalar(lower, pa.int64()), gone.num_rows)
+        gone = gone.set_column(gone.column_names.index(EPOCH), EPOCH, first)
+        gone = gone.set_column(gone.column_names.index(DIFF), DIFF, pc.negate(gone[DIFF]))
+        rows = pa.concat_tables([rows, gone.cast(rows.schema)])
     return merged(rows, [] if net else [EPOCH])
 
 
@@ -106,17 +139,21 @@ def repeated(weighted: pa.Table) -> pa.Table:
     return rows.take(pa.array([at for at, weight in enumerate(weights.to_pylist()) for _ in range(weight)], pa.int64()))
 
 
-def _scan(table: Table, epochs: BooleanExpression, columns: Sequence[str] | None, where: Predicate) -> DataScan:
+def _scan(
+    table: Table, epochs: BooleanExpression, columns: Sequence[str] | None, where: Predicate, snapshot: int | None = None
+) -> DataScan:
     pushed, left = split(where)
     read = dict.fromkeys((*(columns or users(table.schema())), *(each.path[0] for each in terms(left)), EPOCH, DIFF))
     condition = And(epochs, And(placed(table, where), told(pushed)))
-    return table.scan(row_filter=condition, selected_fields=tuple(read))
+    return table.scan(row_filter=condition, selected_fields=tuple(read), snapshot_id=snapshot)
 
 
-def _scanned(table: Table, epochs: BooleanExpression, columns: Sequence[str] | None, where: Predicate) -> pa.Table:
+def _scanned(
+    table: Table, epochs: BooleanExpression, columns: Sequence[str] | None, where: Predicate, snapshot: int | None = None
+) -> pa.Table:
     """The rows asked for, with ``_epoch`` and ``_diff``."""
     names = columns or users(table.schema())
-    return holding(_scan(table, epochs, columns, where).to_arrow(), split(where)[1]).select([*names, EPOCH, DIFF])
+    return holding(_scan(table, epochs, columns, where, snapshot).to_arrow(), split(where)[1]).select([*names, EPOCH, DIFF])
 
 
 def settled(rows: pa.Table) -> pa.Table:

@@ -15,6 +15,7 @@ from firnline.plan.delivering import Delivery, begun, delivered, next_delivery
 from firnline.plan.frontier import Frontier
 from firnline.plan.rewinding import Rewind
 from firnline.plan.rewinding import rewound as plan_rewind
+from firnline.plan.seeing import Void
 
 
 def _graph() -> Graph:
@@ -80,21 +81,28 @@ def rewound(hold: Hold, to: int) -> tuple[Hold, Frontier]:
     return found, frontier
 
 
-def test_a_sink_goes_back_with_a_rewind_and_begins_anew_with_what_went_back():
+def test_a_sink_goes_back_with_a_rewind_and_takes_back_what_went_back():
     both = replace(SINK, parameters=("epoch", "visits", "pages"))
     there, frontier = rewound(replace(BEGUN, at=60, delivered={"visits": 0, "pages": 0}), 30)
-    assert (there.at, there.delivered, there.line) == (30, {"pages": 0}, 1)
+    assert (there.at, there.delivered, there.line) == (30, {"visits": 0, "pages": 0}, 1)
     assert next_delivery(TENS, both, there, frontier) is None, "nothing is there again yet"
     again = next_delivery(TENS, both, there, at(40, 1))
-    assert again == Delivery(Epoch(30, 40), {"visits": 0, "pages": 30}, {"visits": 1, "pages": 0}, 1)
+    void = {"visits": (Void(0, 30, 60),)}
+    assert again == Delivery(Epoch(30, 40), {"visits": 30, "pages": 40}, {"visits": 1, "pages": 0}, 1, void)
+    after = delivered(there, again)
+    assert next_delivery(TENS, both, after, at(50, 1)) == Delivery(
+        Epoch(40, 50), {"visits": 40, "pages": 50}, {"visits": 1, "pages": 0}, 1
+    ), "it is taken back once, and pages were delivered up to 60"
 
 
-def test_what_a_zombie_delivered_before_a_rewind_moves_nothing():
+def test_what_a_zombie_delivered_before_a_rewind_is_void():
     before = replace(BEGUN, at=50, delivered={"visits": 0})
     late = next_delivery(TENS, SINK, before, at(60))
     assert late is not None
     there, _ = rewound(before, 30)
-    assert delivered(there, late) == there
+    again = next_delivery(TENS, SINK, delivered(there, late), at(40, 1))
+    assert again is not None
+    assert again.void == {"visits": (Void(0, 30, 60),)}
 
 
 def test_a_rewind_before_the_first_delivery_or_above_the_position_loses_nothing():
@@ -103,7 +111,3 @@ def test_a_rewind_before_the_first_delivery_or_above_the_position_loses_nothing(
     assert next_delivery(TENS, SINK, there, at(10, 1)) == Delivery(Epoch(0, 10), {"visits": 0}, {"visits": 1}, 1)
     behind = replace(BEGUN, at=30, delivered={"visits": 0})
     assert rewound(behind, 40)[0] == behind
-
-
-def test_a_reader_that_has_seen_what_is_taken_back_is_told():
-    assert [rewound(Hold("reader", "bi", point), 30)[0].line for point in (30, 40)] == [0, 1]
