@@ -20,13 +20,15 @@ from pyspark.sql.connect.session import SparkSession
 
 from bench.dedup.pipeline import ANYWHERE, EVENTS, MODULE, NAME, PARTS, RECENT, RECENTLY, SEEN
 from bench.project import project_in
-from firnline.engine.frames import frame_of, state, table_name
+from firnline.engine.frames import deltas, frame_of, relation_of, table_name
 from firnline.engine.looking_up import first_of
 from firnline.engine.reading import SourceEpoch
 from firnline.engine.session import opened
 from firnline.model.epoch import Epoch
 from firnline.model.names import DIFF
 from firnline.runtime.advance import advance, complete
+from firnline.runtime.attempt import Staged
+from firnline.runtime.evaluation import in_order
 from firnline.runtime.intake import intake_of
 from firnline.runtime.project import Project
 from firnline.runtime.stage_run import StageRun
@@ -88,10 +90,12 @@ def compared(project: Project, session: SparkSession, seen: int, new: int, runs:
     """Fill the log, then look up the records of each case in it, without publishing them."""
     found = Measured(seen, new)
     declared = project.declared(NAME)
-    for epoch in (Epoch(each, each + 1) for each in (SEEN, RECENT)):
-        say(f"writing epoch {epoch.lower}")
-        list(advance(project, declared, session, EVENTS, epoch))
-        complete(project, declared.graph, epoch)
+    if project.log(NAME, EVENTS).head() is None:
+        say(f"writing {seen:,} ids")
+        _fill(session, project)
+    say("writing the epoch after them")
+    list(advance(project, declared, session, EVENTS, Epoch(RECENT, RECENT + 1)))
+    complete(project, declared.graph, Epoch(RECENT, RECENT + 1))
     found.bytes = project.log(NAME, EVENTS).stored_bytes() or 0
     for name, number in CASES.items():
         case = Case(name)
@@ -105,13 +109,30 @@ def compared(project: Project, session: SparkSession, seen: int, new: int, runs:
     return found
 
 
-def _looked(
-    session: SparkSession, project: Project, number: int, way: Callable[[StageRun, SourceEpoch], DataFrame], into: Looked
-) -> Row:
+def _fill(session: SparkSession, project: Project) -> None:
+    """Write the first epoch, of which no id is there twice, without asking whether one is."""
+    run, given = _run(session, project, SEEN)
+    intake = intake_of(run, given)
+    taken = intake.taken()
+    destination = intake.into(intake.columns(taken))
+    rows = in_order(taken.withColumn(DIFF, F.lit(1).cast("bigint")), [*destination.names, DIFF])
+    made = destination.stage(relation_of(rows), run.epoch, 0, run.attempt, is_proven=True)
+    assert isinstance(made, Staged)
+    destination.publish(made, run.epoch, 0, run.fingerprint, {}, 0.0)
+    given.close()
+
+
+def _run(session: SparkSession, project: Project, number: int) -> tuple[StageRun, SourceEpoch]:
     declared, epoch = project.declared(NAME), Epoch(number, number + 1)
     run = StageRun(project, declared, session, declared.graph.collection(EVENTS), epoch, world().new_id())
     determinants = project.determinants(NAME, EVENTS, number)
-    given = SourceEpoch.of(session, project.settings, declared.graph.schedule, epoch, determinants)
+    return run, SourceEpoch.of(session, project.settings, declared.graph.schedule, epoch, determinants)
+
+
+def _looked(
+    session: SparkSession, project: Project, number: int, way: Callable[[StageRun, SourceEpoch], DataFrame], into: Looked
+) -> Row:
+    run, given = _run(session, project, number)
     before, began = _bytes_read(), time.monotonic()
     rows = way(run, given).agg(F.count("*"), F.sum(F.xxhash64("id", "what", "amount").cast("decimal(38,0)")))
     answer = rows.collect()[0]
@@ -133,8 +154,8 @@ def _full(run: StageRun, given: SourceEpoch) -> DataFrame:
     head = run.project.log(NAME, EVENTS).head()
     assert head is not None
     assert head.snapshot is not None
-    held = state(run.session, table_name(NAME, EVENTS), head.snapshot, run.epoch.lower, ["id"])
-    return records.join(held, "id", "left_anti")
+    held = deltas(run.session, table_name(NAME, EVENTS), head.snapshot, run.epoch.lower)  # nothing is ever removed from it
+    return records.join(held.select("id"), "id", "left_anti")
 
 
 def _bytes_read() -> int:

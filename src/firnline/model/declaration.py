@@ -76,6 +76,8 @@ class Collection:
     """Whether its present rows are kept in a plain table too."""
     intake: Intake = ROWS
     """How a source's rows become the delta of an epoch; as its options ask in a checked graph."""
+    adopt: str | None = None
+    """The table, not ours, whose rows are a source's first epoch."""
 
 
 class Pipeline:
@@ -152,6 +154,7 @@ class Pipeline:
         apply_as_truncates: str | None = None,
         except_column_list: Sequence[str] = (),
         stored_as_scd_type: Literal[1, 2, "1", "2"] | None = None,
+        adopt: str | None = None,
     ) -> Callable[[Function], Function]:
         """Declare a collection fed from outside: the function takes the epoch and returns its rows, or its changes.
 
@@ -177,11 +180,13 @@ class Pipeline:
             except_column_list: Of a feed: columns of events that the collection does not have.
             stored_as_scd_type: Of a feed: 1, the default, keeps the present rows; 2 every version of them, with ``__START_AT``
                 and ``__END_AT``.
+            adopt: An Iceberg table that is there, ``catalog.namespace.table``: its rows are the first epoch, by its own files
+                where that is possible, and the function is called from the second on.
         """
         kept = (durability, level, publish)
         conditions = (sequence_by, apply_as_deletes, apply_as_truncates)
         feed = feed_of(_columns(keys or ()), *conditions, _columns(except_column_list), stored_as_scd_type)
-        asked = Asked(snapshot, shrink, dedup, dedup_horizon, feed)
+        asked = Asked(snapshot, shrink, dedup, dedup_horizon, feed, adopt)
         return self._recording("source", keys, partition_by, parts, "full", checks, None, on_loss, False, *kept, asked=asked)
 
     def stage(
@@ -308,6 +313,7 @@ class Pipeline:
                 level=level,
                 parameters=tuple(parameters),
                 publish=publish,
+                adopt=asked.adopt,
             )
             self.declared.append((collection, function))
             self.asked[collection.name] = asked

@@ -64,6 +64,7 @@ class Asked:
     dedup: object = False
     dedup_horizon: object = None
     feed: Feed | None = None
+    adopt: str | None = None
 
     def intake(self, keys: tuple[str, ...], *, is_timed: bool) -> Intake:
         """The intake that they ask for, of a source with these keys.
@@ -92,11 +93,21 @@ class Asked:
             raise ValueError(f"shrink={self.shrink!r} is an option of snapshot=True")
         if self.dedup_horizon is not None and not self.dedup:
             raise ValueError(f"dedup_horizon={self.dedup_horizon!r} is an option of dedup=True")
+        if self.adopt is not None:
+            self._check_adoption()
         if self.snapshot:
             return Snapshot(_SHRINK if self.shrink is None else _fraction("shrink", self.shrink))
         if self.dedup:
             return Dedup(keys, _horizon(self.dedup_horizon, keys, is_timed=is_timed))
         return self.feed or ROWS
+
+    def _check_adoption(self) -> None:
+        if not isinstance(self.adopt, str) or len([each for each in self.adopt.split(".") if each]) < 3:
+            raise ValueError(f"adopt={self.adopt!r} is no name of a table: catalog.namespace.table")
+        if self.feed is not None:
+            raise ValueError("it has adopt and sequence_by, and a table's rows are no events")
+        if self.dedup_horizon is not None:
+            raise ValueError("it has adopt and dedup_horizon, and a table does not say when its rows came")
 
 
 NOTHING_ASKED = Asked()

@@ -13,7 +13,7 @@ from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
-from firnline.engine.frames import is_literal, relation_of, state, table_name
+from firnline.engine.frames import relation_of, state, table_name
 from firnline.engine.outside import Recorded
 from firnline.engine.reading import Malformed, SourceEpoch
 from firnline.errors import FirnlineError
@@ -110,7 +110,7 @@ class StageRun:
         frames = {name: self._input(name, head) for name, head in inputs.items()}
         made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
         plan = plan_of(self.session, self.collection, frames, made, self.declared.graph)
-        destination = Rebuilding.beside(self._into(made.frame.schema), is_written=is_written)
+        destination = Rebuilding.beside(self.into(made.frame.schema), is_written=is_written)
         lineages = {name: self.lineage(name, head) for name, head in inputs.items()}
         return Derived(self, plan, destination, made.frame, lineages, destination.parts)
 
@@ -163,11 +163,10 @@ class StageRun:
         taken = intake.taken()
         malformed = self._malformed(given)
         columns = intake.columns(taken)
-        destination = self._into(columns, intake.looked_up(columns))
+        destination = intake.into(columns)
         checks = self._checks(destination)
         delta = intake.delta(taken, destination)
-        is_few = destination.had_few() or is_literal(delta)
-        made = destination.stage(delta, self.epoch, generation, self.attempt, is_proven=intake.is_proven, is_few=is_few)
+        made = intake.staged(delta, destination, generation)
         if isinstance(made, Staged):
             made = destination.approved(made, self.epoch, generation, partial(intake.judge, destination))
         staged = self._approved(checks, destination, made, generation)
@@ -201,7 +200,7 @@ class StageRun:
         frames = {name: self._input(name, head) for name, head in inputs.items()}
         made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
         plan = plan_of(self.session, self.collection, frames, made, self.declared.graph)
-        destination = self._into(made.frame.schema)
+        destination = self.into(made.frame.schema)
         checks = self._checks(destination)
         lineages = {name: self.lineage(name, head) for name, head in inputs.items()}
         derived = Derived(self, plan, destination, made.frame, lineages, correction=mark)
@@ -240,7 +239,8 @@ class StageRun:
 
         return destination.approved(made, self.epoch, generation, judge)
 
-    def _into(self, columns: StructType, looked_up: tuple[str, ...] = ()) -> Destination:
+    def into(self, columns: StructType, looked_up: tuple[str, ...] = ()) -> Destination:
+        """The collection's own log, ready for the epoch; rows are looked up by the values of some columns."""
         cut = (self.collection.keys, self.collection.partition_by, self.collection.parts)
         placement = Placement(*cut, is_keyed=True, looked_up=looked_up)
         return self.destination(self.collection.name, columns, placement)

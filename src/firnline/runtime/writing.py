@@ -158,6 +158,22 @@ class Destination:
         )
         return replace(made, is_in_waves=True) if isinstance(made, Staged) else made
 
+    def stage_named(self, name: Callable[[], None], epoch: Epoch, generation: int, attempt: str) -> Staged | Verdict:
+        """What ``stage`` gives, of files that are there: ``name`` names them in a snapshot beside the main line."""
+        return staged(
+            self.log,
+            self.head,
+            generation,
+            epoch,
+            attempt,
+            name,
+            lambda snapshot: self._audited(snapshot, epoch, None, is_proven=False),
+        )
+
+    def digests(self, delta: Relation, epoch: Epoch) -> Digests:
+        """The digests that a delta will have once it is written."""
+        return staging.digests(self._placed(delta, epoch), self.columns)
+
     def _audited(self, snapshot: int, epoch: Epoch, known: Digests | None, *, is_proven: bool) -> Digests:
         """The digests of what is staged, if its keys are right."""
         stored = staging.epoch_rows(self.session, self.table, snapshot, epoch.lower)

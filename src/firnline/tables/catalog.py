@@ -161,32 +161,32 @@ class Catalog:
         """Append the files of staged snapshots, and drop these, in one transaction that knows no retry."""
         from pyiceberg.table.update.snapshot import ExpireSnapshots
 
+        from firnline.tables.appending import append
         from firnline.tables.transaction import SparingTransaction
 
         loaded = self._loaded(table)
         _check_clock(table)
         with reachable(), answering(self.warehouse), SparingTransaction(loaded) as transaction:
-            files = [file for snapshot in staged for file in _files(loaded, snapshot)]
-            with transaction.update_snapshot(snapshot_properties=dict(summary)).fast_append() as append:
-                for file in files:
-                    append.append_data_file(file)
+            append(transaction, [file for snapshot in staged for file in _files(loaded, snapshot)], summary)
             if staged:
                 ExpireSnapshots(transaction).by_ids(list(staged)).commit()
 
     def append(self, table: Metadata, summary: Mapping[str, str], files: Sequence[DataFile]) -> None:
         """Append data files that another table names, in one transaction that knows no retry."""
+        from firnline.tables.appending import append
         from firnline.tables.transaction import SparingTransaction
 
         loaded = self._loaded(table)
         _check_clock(table)
-        with (
-            reachable(),
-            answering(self.warehouse),
-            SparingTransaction(loaded) as transaction,
-            transaction.update_snapshot(snapshot_properties=dict(summary)).fast_append() as append,
-        ):
-            for file in files:
-                append.append_data_file(file)
+        with reachable(), answering(self.warehouse), SparingTransaction(loaded) as transaction:
+            append(transaction, files, summary)
+
+    def append_beside(self, table: Metadata, summary: Mapping[str, str], files: Sequence[DataFile]) -> None:
+        """Append data files that another table names, as a snapshot beside the main line."""
+        loaded = self._loaded(table)
+        _check_clock(table)
+        with reachable(), answering(self.warehouse):
+            _append_beside(loaded, files, summary)
 
     def register(self, pipeline: str, name: str, version: str) -> None:
         """Let a table be what a metadata file says, unless it is there."""
@@ -445,14 +445,11 @@ def _sorted(table: Table, rows: pa.Table) -> pa.Table:
 
 def _append_beside(table: Table, files: Sequence[DataFile], summary: Mapping[str, str]) -> None:
     """A snapshot that stands on the head, and that no branch leads to."""
+    from firnline.tables.appending import append
     from firnline.tables.transaction import SparingTransaction
 
-    with (
-        SparingTransaction(table) as transaction,
-        transaction.update_snapshot(snapshot_properties=dict(summary), branch=None).fast_append() as append,
-    ):
-        for file in files:
-            append.append_data_file(file)
+    with SparingTransaction(table) as transaction:
+        append(transaction, files, summary, branch=None)
 
 
 def _check_clock(table: Metadata) -> None:

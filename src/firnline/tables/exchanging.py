@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING
 
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEntry, ManifestEntryStatus, ManifestFile
 from pyiceberg.table.snapshots import Operation, Summary
-from pyiceberg.table.update.snapshot import _SnapshotProducer
 from pyiceberg.typedef import Record
 
 from firnline.errors import FirnlineError
 from firnline.model.names import EPOCH
 from firnline.model.stored_file import StoredFile
+from firnline.tables.adopting import as_adopted
+from firnline.tables.appending import OfSeveralSpecs
 from firnline.tables.layers import KIND
 from firnline.tables.port import Exchange
+from firnline.tables.trash import is_adopted
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
 
 
-class _Exchanging(_SnapshotProducer["_Exchanging"]):
+class _Exchanging(OfSeveralSpecs):
     change: Exchange
 
     def _deleted_entries(self) -> list[ManifestEntry]:
@@ -96,7 +98,6 @@ def exchanging(transaction: Transaction, summary: Mapping[str, str], change: Exc
         producer.append_data_file(file)
     for stored in (*change.named, *change.back):
         file = named_again(io, transaction.table_metadata, stored)
-        file.spec_id = transaction.table_metadata.default_spec_id
         producer.append_data_file(file)
         if stored in change.named:
             producer._deleted_data_files.add(file)  # the totals counted it already
@@ -105,6 +106,14 @@ def exchanging(transaction: Transaction, summary: Mapping[str, str], change: Exc
 
 def named_again(io: FileIO, table: TableMetadata, stored: StoredFile) -> DataFile:
     """A file with the statistics of its footer; of one that is lost itself, what the sidecar knows."""
+    file = _told(io, table, stored)
+    if is_adopted(table.properties, stored.path):
+        return as_adopted(table.schema(), file, stored.first)
+    file.spec_id = table.default_spec_id
+    return file
+
+
+def _told(io: FileIO, table: TableMetadata, stored: StoredFile) -> DataFile:
     from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
     try:

@@ -16,6 +16,9 @@ SIDECAR = "firnline.sidecar"
 SHARES = "firnline.shares"
 """Of a table: the folders of those whose files it names beside its own."""
 
+ADOPTED = "firnline.adopted"
+"""Of a log: the folder of the table that is not ours whose files it names (``adopting``)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:

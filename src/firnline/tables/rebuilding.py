@@ -21,6 +21,7 @@ from pyiceberg.table.update.snapshot import ExpireSnapshots, _FastAppendFiles
 
 from firnline.errors import FirnlineError
 from firnline.model.description import Description
+from firnline.tables.appending import OfSeveralSpecs
 from firnline.tables.catalog import Catalog
 from firnline.tables.exchanging import named_again
 from firnline.tables.layers import KIND, LAYER, MERGE
@@ -108,7 +109,7 @@ def _is_there(sidecar: Sidecar) -> bool:
     return sidecar.files is not None and all(map(is_there, sidecar.files))
 
 
-class _Appending(_FastAppendFiles):
+class _Appending(OfSeveralSpecs, _FastAppendFiles):
     def _existing_manifests(self) -> list[ManifestFile]:
         """Those of the head, if its list can be read; if not, verifying tells what is not named, and repairing names it again."""
         try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from firnline.errors import FirnlineError
 from firnline.model.stored_file import StoredFile
 from firnline.tables.layers import KIND, RESCALE
-from firnline.tables.metadata import SIDECAR, Metadata, Snapshot
+from firnline.tables.metadata import ADOPTED, SIDECAR, Metadata, Snapshot
 from firnline.tables.port import Manifest, Tables
 from firnline.world import world
 
@@ -142,6 +142,8 @@ class Trash:
                     if file_key(manifest.path) in named:
                         continue
                     for file in self._listed(table, manifest):
+                        if is_adopted(table.properties, file.path):
+                            continue  # it is somebody else's
                         layers[0][file.path] = Piece(file.path, file.bytes)
                     layers[1][manifest.path] = Piece(manifest.path, manifest.bytes)
                 layers[2][path] = Piece(path, 0)
@@ -207,6 +209,11 @@ class Trash:
 def file_key(path: str) -> str:
     """A path however it is written: engines disagree about how many slashes follow a scheme, and about its name."""
     return re.sub(r"^[a-z0-9+]+:/*", "/", path)
+
+
+def is_adopted(properties: Mapping[str, str], path: str) -> bool:
+    """Whether a file that a log names is somebody else's."""
+    return ADOPTED in properties and file_key(path).startswith(file_key(properties[ADOPTED]) + "/")
 
 
 def _dropped(snapshot: Snapshot) -> Dropped:

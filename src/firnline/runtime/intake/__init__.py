@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from firnline.engine.reading import SourceEpoch
+from firnline.runtime.intake.adopt import AdoptIntake
 from firnline.runtime.intake.dedup import DedupIntake
 from firnline.runtime.intake.feed import FeedIntake
 from firnline.runtime.intake.rows import RowsIntake
@@ -23,4 +24,6 @@ _KINDS: Mapping[str, type[Taking]] = MappingProxyType(
 
 def intake_of(run: StageRun, given: SourceEpoch) -> Taking:
     """The intake of a run's source, for its epoch."""
-    return _KINDS[run.collection.intake.kind](run, given)
+    intake = _KINDS[run.collection.intake.kind](run, given)
+    is_first = run.epoch.lower == run.declared.graph.schedule.start
+    return AdoptIntake(run, given, intake) if run.collection.adopt is not None and is_first else intake

@@ -4,8 +4,8 @@ A delta is a function of these alone, so that a replay gives the same one. Of th
 intake keeps beside it, an intake reads what they held at the epoch's lower end (``Destination.before``), however far they have
 come since.
 
-An attempt goes through ``taken``, ``columns``, ``looked_up``, ``delta``, ``judge``, ``publish_beside``, in this order, and ends
-with ``step_back``; a replay goes through ``replayed`` alone. An intake that keeps a log beside the collection, under
+An attempt goes through ``taken``, ``columns``, ``into``, ``delta``, ``staged``, ``judge``, ``publish_beside``, in this order, and
+ends with ``step_back``; a replay goes through ``replayed`` alone. An intake that keeps a log beside the collection, under
 ``COLLECTION__...``, stages the epoch there in ``delta``, and overrides ``replayed``, which is asked for the rows of either log.
 """
 
@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.types import StructType
 
+from firnline.engine.frames import is_literal
 from firnline.engine.reading import SourceEpoch
 from firnline.model.description import Verdict
 from firnline.model.names import DIFF
@@ -63,6 +64,15 @@ class Taking(ABC):
             taken: What ``taken`` gave.
             destination: The collection's log.
         """
+
+    def into(self, columns: StructType) -> Destination:
+        """The collection's log, ready for the epoch."""
+        return self.run.into(columns, self.looked_up(columns))
+
+    def staged(self, delta: Relation, destination: Destination, generation: int) -> Staged | Verdict:
+        """The delta in storage; a verdict if somebody else published the epoch meanwhile."""
+        run, is_few = self.run, destination.had_few() or is_literal(delta)
+        return destination.stage(delta, run.epoch, generation, run.attempt, is_proven=self.is_proven, is_few=is_few)
 
     def judge(self, destination: Destination, staged: Staged) -> None:  # noqa: B027 - most refuse nothing
         """Refuse a delta that is staged; then nothing of it is published. Replays are not asked."""
