@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.postgresql import postgres_port, postgres_uri
+from tests.postgresql import postgres_port, postgres_server, postgres_uri
 from tests.project import copy_amplab, make_project
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ settings.register_profile("firnline", deadline=None, suppress_health_check=[Heal
 settings.register_profile("nightly", settings.get_profile("firnline"), max_examples=2000)
 settings.load_profile("firnline")
 
-__all__ = ["postgres_port", "postgres_uri"]
+__all__ = ["postgres_port", "postgres_server", "postgres_uri"]
 
 ON_SPARK = ("spark", "faults", "cluster")
 

@@ -10,6 +10,8 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
@@ -57,48 +59,75 @@ def _await_server(server: subprocess.Popen[bytes], port: int, log: Path) -> None
     pytest.fail(f"PostgreSQL did not start:\n{log.read_text()}", pytrace=False)
 
 
-@pytest.fixture(scope="session")
-def postgres_port() -> Iterator[int]:
-    binaries, port = _binaries(), _free_port()
+@dataclass
+class Server:
+    """A server with a folder of its own; its data outlive it."""
+
+    folder: Path
+    port: int = field(default_factory=_free_port)
+    _process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        data, log = self.folder / "data", self.folder / "log"
+        if not data.exists():
+            options = ["-U", USER, "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
+            initdb = [str(_binaries() / "initdb"), "-D", str(data), *options]
+            subprocess.run([*_unprivileged(), *initdb], check=True, cwd=self.folder, stdout=subprocess.DEVNULL)
+        settings = {"listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": "", **HASTY}
+        command = [str(_binaries() / "postgres"), "-D", str(data), *(f"--{name}={value}" for name, value in settings.items())]
+        with log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [*_unprivileged(), *command], cwd=self.folder, stdout=output, stderr=output, start_new_session=True
+            )
+        _await_server(self._process, self.port, log)
+
+    def stop(self) -> None:
+        """End it at once, with all transactions that are open."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGQUIT)
+            try:
+                self._process.wait(30)
+            except subprocess.TimeoutExpired:
+                os.killpg(self._process.pid, signal.SIGKILL)
+                self._process.wait()
+
+    def database(self, name: str) -> str:
+        """A new database, by its URI."""
+        with psycopg.connect(host="127.0.0.1", port=self.port, user=USER, dbname="postgres", autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        return f"postgresql://{USER}@127.0.0.1:{self.port}/{name}"
+
+
+@contextmanager
+def running() -> Iterator[Server]:
+    """A new server."""
     # Not below pytest's own folder: that one belongs to root alone when root runs the tests.
-    folder = Path(tempfile.mkdtemp(prefix="firnline-postgres-"))
-    data, log = folder / "data", folder / "log"
-    server: subprocess.Popen[bytes] | None = None
+    server = Server(Path(tempfile.mkdtemp(prefix="firnline-postgres-")))
     try:
         if os.geteuid() == 0:
-            shutil.chown(folder, "postgres", "postgres")
-        initdb = [str(binaries / "initdb"), "-D", str(data), "-U", USER, "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync"]
-        subprocess.run([*_unprivileged(), *initdb], check=True, cwd=folder, stdout=subprocess.DEVNULL)
-        options = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": "", **HASTY}
-        command = [str(binaries / "postgres"), "-D", str(data), *(f"--{name}={value}" for name, value in options.items())]
-        with log.open("wb") as output:
-            server = subprocess.Popen(
-                [*_unprivileged(), *command], cwd=folder, stdout=output, stderr=output, start_new_session=True
-            )
-        _await_server(server, port, log)
-        yield port
+            shutil.chown(server.folder, "postgres", "postgres")
+        server.start()
+        yield server
     finally:
-        if server is not None:
-            server.send_signal(signal.SIGQUIT)  # at once: it ends its own children, and writes nothing that is thrown away anyway
-            try:
-                server.wait(30)
-            except subprocess.TimeoutExpired:
-                os.killpg(server.pid, signal.SIGKILL)
-                server.wait()
-        shutil.rmtree(folder)
+        server.stop()
+        shutil.rmtree(server.folder)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    with running() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_port(postgres_server: Server) -> int:
+    return postgres_server.port
 
 
 _NUMBERS = count()
 
 
 @pytest.fixture
-def postgres_uri(postgres_port: int) -> Callable[[], str]:
+def postgres_uri(postgres_server: Server) -> Callable[[], str]:
     """Makes a new database and gives its URI."""
-
-    def make() -> str:
-        name = f"test_{next(_NUMBERS)}"
-        with psycopg.connect(host="127.0.0.1", port=postgres_port, user=USER, dbname="postgres", autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}".encode())
-        return f"postgresql://{USER}@127.0.0.1:{postgres_port}/{name}"
-
-    return make
+    return lambda: postgres_server.database(f"test_{next(_NUMBERS)}")

@@ -10,7 +10,7 @@ import random
 from dataclasses import dataclass, field
 from itertools import count
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from firnline.model.hold import Hold
@@ -82,7 +82,6 @@ class World:
         self.hold = after
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32), st.lists(st.sampled_from(("grow", "rewind", "follow")), max_size=40))
 def test_a_reader_is_told_every_change_once(seed: int, story: list[str]) -> None:
     world = World(random.Random(seed), Hold("reader", "copier", 0))
@@ -92,7 +91,6 @@ def test_a_reader_is_told_every_change_once(seed: int, story: list[str]) -> None
     world.told(world.frontier)
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32), st.lists(st.sampled_from(("grow", "rewind", "deliver")), max_size=40))
 def test_a_sink_is_told_every_change_once(seed: int, story: list[str]) -> None:
     world = World(random.Random(seed), Hold("sink", "files", 0, delivered=dict.fromkeys(LOGS, 0)))

@@ -7,7 +7,7 @@ and are kept in the control table; the others follow from facts that stand elsew
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -71,7 +71,7 @@ class Hold:
     """Of a sink or reader, the rewinds that it has not been told of, the oldest first."""
     ahead: int | None = None
     """Of a sink or reader, up to where it has seen the collections that ``seen`` does not name; up to the point if None."""
-    seen: Mapping[str, int] = field(default_factory=dict)
+    seen: Mapping[str, int] | None = None
     """Of a sink or reader, up to where it has seen others, before the rewinds in ``back``."""
 
     def is_expired(self, now: datetime) -> bool:

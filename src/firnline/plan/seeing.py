@@ -58,7 +58,7 @@ def parsed(position: str | None) -> tuple[str | None, int]:
 
 def seen_of(hold: Hold, name: str) -> Seen:
     """What the owner of a hold has seen of a collection."""
-    return _folded(hold.seen.get(name, _others(hold)), name, hold.back)
+    return _folded(_seen(hold).get(name, _others(hold)), name, hold.back)
 
 
 def moved(hold: Hold, line: int, point: int, anew: Iterable[str] = ()) -> Hold | None:
@@ -73,8 +73,8 @@ def moved(hold: Hold, line: int, point: int, anew: Iterable[str] = ()) -> Hold |
     told = len(hold.back) - (hold.line - line)
     if not 0 <= told <= len(hold.back):
         return None
-    names = {*hold.seen, *(name for back in hold.back[:told] for name in back.logs), *anew}
-    at = {name: _folded(hold.seen.get(name, _others(hold)), name, hold.back[:told]).at for name in names}
+    names = {*_seen(hold), *(name for back in hold.back[:told] for name in back.logs), *anew}
+    at = {name: _folded(_seen(hold).get(name, _others(hold)), name, hold.back[:told]).at for name in names}
     at |= dict.fromkeys(anew, point)
     others = max(_others(hold), point)
     seen = {name: max(each, point) for name, each in at.items()}
@@ -103,12 +103,16 @@ def taken_back(hold: Hold, to: int, logs: Mapping[str, int]) -> Hold:
     else:
         return hold
     back = Back(to, {name: generation - 1 for name, generation in concerned.items()})
-    return _placed(replace(hold, back=(*hold.back, back), line=hold.line + 1), _others(hold), hold.seen)
+    return _placed(replace(hold, back=(*hold.back, back), line=hold.line + 1), _others(hold), _seen(hold))
 
 
 def voided(holds: Iterable[Hold], log: str) -> frozenset[int]:
     """The generations of a log that somebody has seen, and has to be told what of it is void."""
     return frozenset(each.generation for hold in holds for each in seen_of(hold, log).void)
+
+
+def _seen(hold: Hold) -> Mapping[str, int]:
+    return hold.seen or {}
 
 
 def _others(hold: Hold) -> int:
@@ -126,7 +130,7 @@ def _folded(at: int, name: str, back: Iterable[Back]) -> Seen:
 
 def _placed(hold: Hold, others: int, seen: Mapping[str, int]) -> Hold:
     """A hold at the least of all that its owner has seen."""
-    ahead = replace(hold, ahead=others, seen=dict(seen))
+    ahead = replace(hold, ahead=others, seen=dict(seen) or None)
     names: Names[str] = {*seen, *(name for back in hold.back for name in back.logs)}
     at = min((others, *(seen_of(ahead, name).at for name in names)))
     return replace(ahead, at=at, ahead=None if at == others and not names else others)
