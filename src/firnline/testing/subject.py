@@ -107,7 +107,7 @@ def _meaning(graph: Graph, name: str) -> str:
 
 def _given(name: str, collection: Collection) -> Collection:
     """A collection whose rows are given."""
-    named = replace(collection, name=local(name), checks=(), publish=None)
+    named = replace(collection, name=local(name), checks=(), publish=None, adopt=None)
     return named if collection.kind == "source" else replace(named, kind="source", inputs=(), parameters=(), query=None)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,3 +34,15 @@ def test_many_lines_may_be_as_long_together_as_they_like(tmp_path: Path) -> None
         file.write(b"y")
     with pytest.raises(FirnlineError):
         check_lines([path])
+
+
+@pytest.mark.parametrize(("suffix", "packed"), [(".gz", gzip.compress), (".bz2", bz2.compress)])
+def test_a_compressed_line_counts_as_long_as_it_will_be(suffix: str, packed: Callable[..., bytes], tmp_path: Path) -> None:
+    path = tmp_path / f"one.json{suffix}"
+    path.write_bytes(packed(b"{}\r" + b"x" * LONGEST, 1))
+    check_lines([path])
+    path.write_bytes(packed(b"{}\r" + b"x" * (LONGEST + 1), 1))
+    with pytest.raises(FirnlineError):
+        check_lines([path])
+    (tmp_path / f"damaged{suffix}").write_bytes(b"no such thing")
+    check_lines([tmp_path / f"damaged{suffix}"])
