@@ -80,8 +80,8 @@ class MemoryTables:
         staged = change.staged
         present = self._unmoved(table)
         number = next(self._numbers)
-        self.rows[number] = tuple(row for each in staged for row in self.rows[each])
         back = tuple(int(file.path) for file in change.back)
+        self.rows[number] = tuple(row for each in (*staged, *back) for row in self.stored_rows(each))
         named = self._named(present)
         if not change.out <= set(map(str, named)):
             raise ConflictError("somebody else has exchanged some of the data files already")
@@ -123,7 +123,7 @@ class MemoryTables:
     def gather(self, table: Metadata, staged: Sequence[int], summary: Mapping[str, str]) -> None:
         self._step("gather")
         present = self._unmoved(table)
-        self._staged(present, [row for each in staged for row in self.rows[each]], summary)
+        self._staged(present, [row for each in staged for row in self.stored_rows(each)], summary)
 
     def stage_by_spark(self, pipeline: str, name: str, rows: Sequence[Weighted], summary: Mapping[str, str]) -> None:
         """What Spark does: write rows as a snapshot beside the main line, whoever else commits meanwhile."""
@@ -143,10 +143,16 @@ class MemoryTables:
         self._step("scan")
         state: dict[Row, int] = {}
         for file in () if snapshot is None else self.named[table.snapshots[snapshot].manifest_list]:
-            for row, epoch, weight in self.rows[file]:
+            for row, epoch, weight in self.stored_rows(file):
                 if epoch < upper:
                     state[row] = state.get(row, 0) + weight
         return {row: weight for row, weight in state.items() if weight}
+
+    def stored_rows(self, file: int) -> tuple[Weighted, ...]:
+        """The rows of a data file."""
+        if file not in self.rows:
+            raise FileNotFoundError(str(file))
+        return self.rows[file]
 
     def write(self, path: str, content: bytes) -> None:
         self._step("write")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from firnline.model.fingerprint import Fingerprint
 from firnline.model.graph import Graph, check
 from firnline.runtime.attempt import Published, staged
 from firnline.runtime.project import Project
+from firnline.runtime.reuse import reused
 from firnline.runtime.stash import Line
 from firnline.settings import Settings
 from firnline.tables.layers import LOWER
@@ -38,7 +39,7 @@ def _declared() -> Graph:
     made.stage(keys=keys)(_named("totals", "orders"))
     made.stage(keys=keys)(_named("joined", "totals", "people"))
     made.stage(keys=keys)(_named("top", "joined"))
-    return check(made, dict.fromkeys(("orders", "people", "totals", "joined", "top"), "f"))
+    return check(made, dict.fromkeys(("orders", "people", "totals", "joined", "top"), "0"))
 
 
 def _named(name: str, *inputs: str) -> object:
@@ -58,8 +59,12 @@ def delta(name: str, epoch: int, found: int) -> list[tuple[Row, int]]:
     return rows
 
 
-def evaluate(name: str, inputs: Mapping[str, State]) -> State:
-    """A stage's rows from its inputs' rows."""
+def evaluate(name: str, code: str, inputs: Mapping[str, State]) -> State:
+    """A stage's rows from its inputs' rows; every code says something else."""
+    return {(*row[:-1], row[-1] + 1000 * int(code)): weight for row, weight in _evaluated(name, inputs).items()}
+
+
+def _evaluated(name: str, inputs: Mapping[str, State]) -> State:
     if name == "totals":
         found = Counter({row[0]: 0 for row in inputs["orders"]})
         for row, weight in inputs["orders"].items():
@@ -75,22 +80,26 @@ def evaluate(name: str, inputs: Mapping[str, State]) -> State:
 GRAPH = _declared()
 
 
-def oracle(name: str, upper: int, found: Mapping[tuple[str, int], int]) -> State:
-    """The rows of a collection before a point, from what the sources found outside alone."""
-    collection = GRAPH.collection(name)
-    if collection.kind == "source":
-        state: Counter[Row] = Counter()
-        for epoch in range(upper):
-            for row, weight in delta(name, epoch, found[name, epoch]):
-                state[row] += weight
-        return {row: weight for row, weight in state.items() if weight}
-    return evaluate(name, {each: oracle(each, upper, found) for each in collection.inputs})
+def deployed(code: str) -> Graph:
+    """The pipeline with other code in its stages."""
+    stages = {each.name: code for each in GRAPH.collections if each.kind == "stage"}
+    return replace(GRAPH, fingerprints={**GRAPH.fingerprints, **stages})
+
+
+def delivered(name: str, upper: int, found: Mapping[tuple[str, int], int]) -> State:
+    """The rows of a source before a point, from what it found outside alone."""
+    state: Counter[Row] = Counter()
+    for epoch in range(upper):
+        for row, weight in delta(name, epoch, found[name, epoch]):
+            state[row] += weight
+    return {row: weight for row, weight in state.items() if weight}
 
 
 def project(tables: MemoryTables, step: Callable[[str], None]) -> Project:
     """A project over tables, stash and ledger in memory."""
     made = Project(Settings.model_construct(root=Path("nowhere")))  # no module declares it: it is the only one
     made.__dict__.update(catalog=tables, ledger=MemoryLedger(step), stash=MemoryStash(step), flusher=Unasked())
+    made.__dict__.update(graph=lambda name: GRAPH)
     return made
 
 
@@ -133,6 +142,10 @@ class MemoryLedger:
             self.entries[(*key, each.lower)] = each
         self._step("recorded")
 
+    def forget(self, pipeline: str) -> None:
+        self._step("forget entries")
+        self.entries.clear()
+
     def publications(self, pipeline: str, collection: str) -> list[Publication]:
         self._step("ask ledger")
         return [entry for key, entry in self.entries.items() if key[0] == collection]
@@ -155,6 +168,7 @@ class Engine:
 
     project: Project
     tables: MemoryTables
+    graph: Graph
     look: Callable[[], int]
     """The world outside: another answer at every look."""
     succeeded: set[str] = field(default_factory=set)
@@ -163,6 +177,10 @@ class Engine:
     def __call__(
         self, collection: Collection, generation: int, epoch: Epoch, attempt: str, inputs: Mapping[str, Head]
     ) -> Published:
+        again = reused(self.project, self.graph, collection, generation, epoch, attempt, inputs)
+        if again is not None:
+            self.succeeded.add(attempt)
+            return again
         log = self.project.log(GRAPH.name, collection.name)
         table = log.load() or log.create(pa.schema([("k", pa.int64())]), collection.keys, 0, {})
         head = head_of(table)
@@ -181,8 +199,8 @@ class Engine:
             self.succeeded.add(attempt)
             return Published(made, Digest())
         lineage = {name: Input(of.description.generation, epoch.upper, of.snapshot or 0, 0, "all") for name, of in inputs.items()}
-        lower = head.description.upper
-        sidecar = Sidecar(collection.name, lower, epoch.upper, attempt, Fingerprint("f"), lineage, made.digests, 0.0)
+        lower, made_by = head.description.upper, Fingerprint(self.graph.fingerprints[collection.name])
+        sidecar = Sidecar(collection.name, lower, epoch.upper, attempt, made_by, lineage, made.digests, 0.0)
         verdict = log.publish(generation, sidecar, made.snapshot)
         self.succeeded.add(attempt)
         return Published(verdict, made.total)
@@ -198,7 +216,7 @@ class Engine:
             table = self.project.log(GRAPH.name, name).load()
             assert table is not None
             states[name] = self.tables.state(table, head.snapshot, epoch.upper)
-        after = evaluate(collection.name, states)
+        after = evaluate(collection.name, self.graph.fingerprints[collection.name], states)
         rows = sorted({*before, *after})
         return [(row, epoch.lower, change) for row in rows if (change := after.get(row, 0) - before.get(row, 0))]
 

@@ -105,9 +105,9 @@ class Scheduler(World):
         self._pause("sleeps")
 
     def new_id(self) -> str:
-        """Ids in order."""
+        """Ids in order; names are made of their first eight characters."""
         self._ids += 1
-        return f"attempt{self._ids}"
+        return f"a{self._ids:07}"
 
     def now(self) -> datetime:
         """Every worker's clock is off by up to a day, another one at each look."""

@@ -120,6 +120,21 @@ def settled(present: Agreement, name: str, found: Frontier | None) -> Agreement:
     return replace(present.without_hold(rewind.undoes), rewinds=kept, frontier=found or present.frontier)
 
 
+def given_up(present: Agreement, name: str) -> Agreement:
+    """What the control table says once an undo turns out impossible: its logs go back to the point, those that it reached too."""
+    undo = next((each for each in present.rewinds if each.name == name and not each.is_done), None)
+    if undo is None or present.frontier is None:
+        return present
+    again = replace(undo, name=given_up_as(name), undoes=None, logs={log: made + 1 for log, made in undo.logs.items()})
+    cut = replace(present.frontier, generations={**present.frontier.generations, **_named(again, present.frontier)})
+    return replace(present, frontier=cut, rewinds=tuple(again if each is undo else each for each in present.rewinds))
+
+
+def given_up_as(undo: str) -> str:
+    """The name of the rewind that stands for an undo which was given up."""
+    return f"{undo}_given_up"
+
+
 def replayed(present: Agreement) -> Agreement:
     """Without the rewinds whose epochs are all there again, and their holds."""
     assert present.frontier is not None, "it has just moved"
@@ -145,7 +160,11 @@ def _free(graph: Graph, present: Agreement) -> Frontier:
 
 
 def _decided(present: Agreement, frontier: Frontier, rewind: Rewind) -> Agreement:
-    generations = {name: rewind.logs.get(name, generation) for name, generation in frontier.generations.items()}
-    cut = Frontier(min(frontier.upper, rewind.to), generations)
+    cut = Frontier(min(frontier.upper, rewind.to), {**frontier.generations, **_named(rewind, frontier)})
     holds = tuple(taken_back(each, rewind.to, rewind.logs) for each in present.holds)
     return replace(present, frontier=cut, rewinds=(*present.rewinds, rewind), holds=holds)
+
+
+def _named(rewind: Rewind, frontier: Frontier) -> dict[str, int]:
+    """The generations that a rewind begins, of collections that readers see."""
+    return {name: generation for name, generation in rewind.logs.items() if name in frontier.generations}

@@ -68,8 +68,8 @@ def consistent(project: Project, names: Sequence[str], as_of: str | None, view: 
                 pipeline, _, collection = name.partition(".")
                 found.append(view(graphs[pipeline], collection, cut[pipeline]))
             if generations() == before:
-                break  # nothing was rewound meanwhile
-        return found
+                return found
+        raise FirnlineError("EPOCH_NOT_COMPLETE", f"{', '.join(graphs)} was rewound again and again meanwhile; ask again")
 
     return looked_again(look, as_of)
 

@@ -66,7 +66,7 @@ def lacking(project: Project, pipeline: str, collections: Iterable[str]) -> list
     waiting, done = set(collections), set[str]()
     while waiting:
         logs = {}
-        for name in _with_inputs(project, pipeline, waiting, done):
+        for name in sorted(_with_inputs(project, pipeline, waiting, done)):
             log = project.log(pipeline, name)
             logs[name] = (log, list(log.entries()))
         known = project.ledger.known(pipeline, logs)
@@ -86,7 +86,7 @@ def _with_inputs(project: Project, pipeline: str, collections: set[str], done: s
     """Collections, and what their newest snapshots were computed from, but for those that are done."""
     found, waiting = set[str](), collections - done
     while waiting:
-        name = waiting.pop()
+        waiting.remove(name := min(waiting))  # in an order that a simulation can replay
         found.add(name)
         log = project.log(pipeline, name)
         newest = next(log.entries(), None)

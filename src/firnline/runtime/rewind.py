@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from firnline.errors import FirnlineError
 from firnline.model.description import Description
@@ -16,7 +17,7 @@ from firnline.model.foreign import is_foreign
 from firnline.model.graph import Graph
 from firnline.plan.agreement import Agreement
 from firnline.plan.frontier import cut
-from firnline.plan.rewinding import Rewind, logs_of, rewound, scope, settled, undone
+from firnline.plan.rewinding import Rewind, given_up, given_up_as, logs_of, rewound, scope, settled, undone
 from firnline.runtime.project import Project
 from firnline.world import world
 
@@ -79,55 +80,77 @@ def rewind(project: Project, graph: Graph, to: int, stage: str | None, owner: st
 
 def undo(project: Project, graph: Graph, owner: str, *, is_dry: bool = False) -> Report:
     """Let the logs of the newest rewind be as they were before it."""
-    from firnline.tables.rewinding import end_of, undoable
+    from firnline.tables.rewinding import not_undoable
 
     settle(project, graph)
     newest, logs = _newest(project, graph)
-    before = _heads(project, graph, logs)
-    ends: dict[str, int] = {}
-    to = 0
-    for name in logs:
-        log = project.log(graph.name, name)
-        table = log.load()
-        assert table is not None, "it was looked at"
-        found = undoable(table)
-        if found is None:
-            what = f"{graph.name}.{name}: what the rewind {newest} took out is not kept any more"
-            raise FirnlineError("REWIND_NOT_UNDOABLE", what)
-        to, ends[name] = end_of(table, found)
+    before, (to, ends) = _heads(project, graph, logs), _undoable(project, graph, newest, logs)
     since = world().now().isoformat(timespec="seconds")
     begun = Rewind(_name(), to, to, {}, newest, since=since, owner=owner)
 
     def decide(present: Agreement) -> Agreement:
+        _undoable(project, graph, newest, logs)
         return undone(graph, present, begun, _heads(project, graph, logs))
 
     report = _report(project, graph, begun, before, ends)
     if not is_dry:
-        project.control(graph.name).rewind(begun.name, decide)
+        control = project.control(graph.name)
+        control.rewind(begun.name, decide)
         settle(project, graph)
+        if any(each.name == given_up_as(begun.name) for each in control.agreement().rewinds):
+            raise not_undoable(project.log(graph.name, logs[0]))
     return report
 
 
+def _undoable(project: Project, graph: Graph, rewind: str, logs: tuple[str, ...]) -> tuple[int, dict[str, int]]:
+    """The point of a rewind, and where each log ends once it is undone; refused if it is not the newest or not all is kept."""
+    from firnline.tables.log import ATTEMPT
+    from firnline.tables.rewinding import end_of, not_undoable, undoable
+
+    to, ends = 0, {}
+    for name in logs:
+        log = project.log(graph.name, name)
+        table = log.load()
+        found = None if table is None else undoable(table)
+        if table is None or found is None or found.summary[ATTEMPT] != rewind:
+            raise not_undoable(log)
+        to, ends[name] = end_of(table, found)
+    return to, ends
+
+
 def settle(project: Project, graph: Graph) -> None:
-    """Finish the rewind that is decided and not done, if there is one."""
+    """Finish the rewind that is decided and not done, if there is one.
+
+    An undo for which maintenance has dropped something meanwhile is given up: all its logs go back to the rewind's point.
+    """
+    control = project.control(graph.name)
+    while (found := control.agreement().open_rewind()) is not None:
+        _logger.info("%s: the rewind %s is being done", graph.name, found.name)
+        try:
+            _do(project, graph, found)
+        except FirnlineError as error:
+            if found.undoes is None or error.code != "REWIND_NOT_UNDOABLE":
+                raise
+            _logger.warning("%s: the undo %s is given up: %s", graph.name, found.name, error)
+            control.settle(partial(given_up, name=found.name))
+            continue
+        heads = {each.name: project.log(graph.name, each.name).head() for each in graph.collections}
+        now = cut({each: head.description if head else None for each, head in heads.items()})
+        control.settle(partial(settled, name=found.name, found=now))
+        _tell(project, graph)
+
+
+def _do(project: Project, graph: Graph, found: Rewind) -> None:
+    """Take every log of a rewind there, inputs before their readers."""
     from firnline.tables.rewinding import rewind as take_back
     from firnline.tables.rewinding import undo as bring_back
 
-    control = project.control(graph.name)
-    found = control.agreement().open_rewind()
-    if found is None:
-        return
-    _logger.info("%s: the rewind %s is being done", graph.name, found.name)
     for name, generation in found.logs.items():
         log = project.log(graph.name, name)
         if found.undoes is None:
             take_back(project.catalog, log, found.name, generation, found.to)
         else:
             bring_back(project.catalog, log, found.undoes, found.name, generation)
-    heads = {each.name: project.log(graph.name, each.name).head() for each in graph.collections}
-    now = cut({name: head.description if head else None for name, head in heads.items()})
-    control.settle(lambda present: settled(present, found.name, now))
-    _tell(project, graph)
 
 
 def _tell(project: Project, graph: Graph) -> None:

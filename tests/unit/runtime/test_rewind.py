@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from firnline.runtime.reuse import reused
 from firnline.runtime.rewind import rewind, settle, undo
 from firnline.runtime.safepoint import safe_point
 from firnline.runtime.verify import verify
+from firnline.world import World, replaced
 from tests.project import ROOT, command
 from tests.web_logs import copies, of_today, publish
 
@@ -169,6 +171,42 @@ def test_rewinds_are_undone_one_by_one(project: Project) -> None:
     assert held(project) == before
     with pytest.raises(FirnlineError, match="REWIND_NOT_UNDOABLE"):
         forth(project)
+
+
+class At(World):
+    """A world in which something happens when a point is reached for the first time."""
+
+    def __init__(self, point: str, happen: Callable[[], object]) -> None:
+        super().__init__()
+        self._point = point
+        self._happenings = [happen]
+
+    def reach(self, point: str) -> None:
+        if point == self._point and self._happenings:
+            self._happenings.pop()()
+
+
+def test_an_undo_is_given_up_if_maintenance_drops_what_it_needs_meanwhile(project: Project) -> None:
+    back(project, 1)
+    dropped = At("rewind.decided", lambda: project.log("web", "seen").expire(timedelta()))
+    with replaced(dropped), pytest.raises(FirnlineError, match="REWIND_NOT_UNDOABLE"):
+        forth(project)
+    assert {name: upper for name, (upper, _) in held(project).items()} == {"visits": 1, "seen": 1}
+    assert project.control("web").agreement().open_rewind() is None
+    assert frontier(project).upper == 1
+    assert is_sound(project)
+    replay(project, 1, 2)
+    assert held(project)["seen"] == (3, ["seen2 again", "seen1 again", "seen0"])
+    assert is_sound(project)
+
+
+def test_of_two_who_undo_the_same_rewind_one_is_refused(project: Project) -> None:
+    before = held(project)
+    back(project, 1)
+    with replaced(At("rewind.deciding", lambda: forth(project))), pytest.raises(FirnlineError, match="REWIND_NOT_UNDOABLE"):
+        forth(project)
+    assert held(project) == before
+    assert frontier(project).upper == 3
 
 
 def test_what_cannot_be_taken_back_is_refused(project: Project) -> None:
