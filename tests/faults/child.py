@@ -1,4 +1,4 @@
-"""One run of an epoch in a process of its own, on a Spark that outlives it: ``child.py ROOT REMOTE PIPELINE EPOCH``."""
+"""Something done to a pipeline in a process of its own, on a Spark that outlives it: ``child.py ROOT REMOTE PIPELINE ACT``."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from pyspark.sql.connect.session import SparkSession
 
 from firnline.errors import FirnlineError
 from firnline.runtime.project import Project
-from tests.spark.running import run_epoch
+from tests.faults.working import ACTS
 
 
-def main(root: str, remote: str, pipeline: str, label: str) -> int:
-    """Print what became of each collection, or the error."""
+def main(root: str, remote: str, pipeline: str, act: str) -> int:
+    """Do it, or print the error."""
     session = SparkSession.builder.remote(remote).create()
     try:
         project = Project.load(Path(root))
-        outcomes = run_epoch(project, session, pipeline, label)
+        ACTS[act](project, session, pipeline)
         project.flusher.drain(20)
     except FirnlineError as error:
         print(json.dumps(error.as_json()))
         return 1
-    print(json.dumps([(outcome.collection, outcome.how) for outcome in outcomes]))
     return 0
 
 

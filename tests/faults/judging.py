@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 
 import duckdb
 from pyspark.sql.connect.session import SparkSession
 
+from firnline.failpoints import GATE, VARIABLE
 from firnline.runtime.project import Project
 from firnline.tables.metadata import SIDECAR
+from tests.project import ROOT
 from tests.spark.running import rows, run_epoch
 
 PIPELINE = """
@@ -34,6 +40,8 @@ ORACLE = """
     FROM range(10) AS numbers(n), range({epochs}) GROUP BY ALL ORDER BY ALL
 """
 COLLECTIONS = ("numbers", "totals")
+PATIENCE = 120
+"""Seconds."""
 Make = Callable[..., Project]
 _names = count()
 
@@ -80,3 +88,19 @@ def remote(spark: SparkSession) -> str:
     """Where another process finds the Spark of this one."""
     builder = spark.client._builder
     return f"sc://{builder.endpoint}/;token={builder.get('token')}"
+
+
+def started(made: Project, spark: SparkSession, name: str, fault: str, gate: Path, act: str = "run") -> subprocess.Popen[str]:
+    """Something done to a pipeline in a process of its own, which meets a fault."""
+    path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
+    environment = {**os.environ, "PYTHONPATH": path, VARIABLE: fault, GATE: str(gate)}
+    command = [sys.executable, "-m", "tests.faults.child", str(made.settings.root), remote(spark), name, act]
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait for something, not for ever."""
+    deadline = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

@@ -12,8 +12,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -24,7 +22,7 @@ from firnline.failpoints import GATE, POINTS, VARIABLE, Kind
 from firnline.runtime.maintain import Planned, planned, tidied
 from firnline.runtime.project import Project
 from firnline.settings import FILE
-from tests.faults.judging import PIPELINE, Make, again, check, new_name, remote
+from tests.faults.judging import PATIENCE, PIPELINE, Make, again, check, new_name, started, until
 from tests.project import ROOT, make_project
 from tests.spark.running import java_below, rows, run_command, run_epoch
 
@@ -50,7 +48,7 @@ _OTHERS = (
     "promote.",
 )
 OF_AN_EPOCH = [point for point in POINTS if point != WAVED and not point.startswith(_OTHERS)]
-"""Repairs, holds, copies, maintenance, plain tables and sinks have tests of their own, most of them in tests/contract."""
+"""What is done beside epochs has tests of its own: ``test_work``, ``test_promote``; of branches, sinks and tables elsewhere."""
 MUCH = """
     import firnline as fl
     from pyspark.sql import functions as F
@@ -66,7 +64,6 @@ MUCH = """
         return numbers.groupBy("g").agg(F.sum("id").alias("total"))
 """
 TRIED_ALWAYS: Kind = "kill"
-_PATIENCE = 120
 
 
 def _cases() -> list[object]:
@@ -85,19 +82,19 @@ def test_an_epoch_is_there_once_and_right_after(
     made = project(**{name: PIPELINE.format(name=name)})
     gate = tmp_path / "gate"
     overtaken = point == OVERTAKEN
-    child = _started(made, spark, name, f"stage.audited=twice,{point}={kind}" if overtaken else f"{point}={kind}", gate)
+    child = started(made, spark, name, f"stage.audited=twice,{point}={kind}" if overtaken else f"{point}={kind}", gate)
     if overtaken:
-        _until(gate.exists)
+        until(gate.exists)
         again(made, spark, name)
         gate.unlink()
     if kind in ("hang", "twice"):
-        _until(gate.exists)
+        until(gate.exists)
         again(made, spark, name)
         if kind == "twice":
             gate.unlink()
         else:
             child.kill()
-    said, complaint = child.communicate(timeout=_PATIENCE)
+    said, complaint = child.communicate(timeout=PATIENCE)
     if kind in ("kill", "hang"):
         assert child.returncode == -signal.SIGKILL, said + complaint
     elif kind != "raise":
@@ -114,11 +111,11 @@ def test_a_retry_computes_only_the_waves_that_were_not_staged(
     name = new_name()
     made = project(**{name: MUCH.format(name=name)})
     gate = tmp_path / "gate"
-    child = _started(made, spark, name, f"{WAVED}={kind}@2", gate)
+    child = started(made, spark, name, f"{WAVED}={kind}@2", gate)
     if kind in ("hang", "twice"):
-        _until(gate.exists)
+        until(gate.exists)
     elif kind in ("kill", "raise"):
-        child.communicate(timeout=_PATIENCE)
+        child.communicate(timeout=PATIENCE)
     if kind != "delay":
         with caplog.at_level(logging.INFO):
             run_epoch(made, spark, name, "0")
@@ -128,7 +125,7 @@ def test_a_retry_computes_only_the_waves_that_were_not_staged(
         gate.unlink()
     if kind == "hang":
         child.kill()
-    said, complaint = child.communicate(timeout=_PATIENCE)
+    said, complaint = child.communicate(timeout=PATIENCE)
     assert kind in ("kill", "raise", "hang") or child.returncode == 0, said + complaint
     run_epoch(made, spark, name, "0")
     run_epoch(made, spark, name, "1")
@@ -141,17 +138,17 @@ def test_a_retry_computes_only_the_waves_that_were_not_staged(
 def test_maintenance_is_done_after(kind: Kind, project: Make, spark: SparkSession, tmp_path: Path) -> None:
     name = new_name()
     made = project(**{name: PIPELINE.format(name=name)})
-    _started(made, spark, name, "stage.written=kill", tmp_path / "gate").communicate(timeout=_PATIENCE)
+    started(made, spark, name, "stage.written=kill", tmp_path / "gate").communicate(timeout=PATIENCE)
     assert _left(made, name) == [], "while its epoch is not published, staging is of use"
     again(made, spark, name)
     (left,) = _left(made, name)
     assert left.snapshots == 1
     child = _maintaining(made, name, f"{EXPIRED}={kind}", tmp_path / "gate")
     if kind in ("hang", "twice"):
-        _until((tmp_path / "gate").exists)
+        until((tmp_path / "gate").exists)
         assert _expired(made, name) == 0
         (tmp_path / "gate").unlink() if kind == "twice" else child.kill()
-    said, complaint = child.communicate(timeout=_PATIENCE)
+    said, complaint = child.communicate(timeout=PATIENCE)
     assert child.returncode == (-signal.SIGKILL if kind in ("kill", "hang") else 0), said + complaint
     assert _expired(made, name) == 0
     run_epoch(made, spark, name, "1")
@@ -183,17 +180,3 @@ def test_a_driver_that_dies_with_its_spark(point: str, tmp_path: Path) -> None:
     assert retried.returncode == 0, retried.stdout + retried.stderr
     check(made, "cold")
     assert not java_below(tmp_path), "no driver is left"
-
-
-def _started(made: Project, spark: SparkSession, name: str, fault: str, gate: Path) -> subprocess.Popen[str]:
-    path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
-    environment = {**os.environ, "PYTHONPATH": path, VARIABLE: fault, GATE: str(gate)}
-    command = [sys.executable, "-m", "tests.faults.child", str(made.settings.root), remote(spark), name, "0"]
-    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def _until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)

@@ -367,7 +367,7 @@ def test_a_process_that_may_write_no_large_file(pipeline: Made, spark: SparkSess
     made, name = pipeline
     path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
     done = subprocess.run(
-        [sys.executable, "-m", "tests.faults.child", str(made.settings.root), remote(spark), name, "0"],
+        [sys.executable, "-m", "tests.faults.child", str(made.settings.root), remote(spark), name, "run"],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,

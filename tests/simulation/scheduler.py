@@ -118,7 +118,7 @@ class Scheduler(World):
         if worker is self._main:
             return
         if self.chance.random() < self.weather.doze:
-            self._dozing[worker] = self._steps + self.chance.randrange(200)
+            self._dozing[worker] = self._steps + self.chance.randrange(self.chance.choice((200, 5000)))
         self._main.switch()
         if self.chance.random() < self.weather.crash:
             self._note(what)

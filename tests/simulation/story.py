@@ -184,7 +184,9 @@ class Story:
                 if chance.random() < 0.5:
                     undo(self.project, GRAPH, "sim")
                 else:
-                    to = chance.randint(control.agreement().kept_since(0), EPOCHS - 1)
+                    present = control.agreement()
+                    upper = 0 if present.frontier is None else present.frontier.upper
+                    to = max(present.kept_since(0), upper - chance.randrange(3))
                     rewind(self.project, GRAPH, to, chance.choice((None, *NAMES)), "sim")
             except (OSError, FirnlineError):
                 continue

@@ -126,6 +126,4 @@ def test_a_broken_rule_is_noticed(
     monkeypatch: pytest.MonkeyPatch, target: object, name: str, broken: Callable[..., object]
 ) -> None:
     monkeypatch.setattr(target, name, broken)
-    found = next((seed for seed in FEW if failure(seed)), None)
-    print("FOUND", name, found)
-    assert found is not None
+    assert any(failure(seed) for seed in FEW)
