@@ -28,6 +28,7 @@ class Seen:
     """A collection's rows before a point, and the code that made them so."""
 
     code: str
+    """Nothing if the log does not reach that far."""
     rows: State
 
 
@@ -100,7 +101,7 @@ class Judge:
     def _view(self, graph: Graph, name: str, upto: int) -> tuple[int, Seen]:
         table, snapshot = readable(self.project, graph, name, upto)
         made_by = [entry.fingerprint.code for entry in entries_of(table) if entry.description.upper == upto]
-        return upto, Seen(made_by[0] if made_by else "rewound meanwhile", self.tables.state(table, snapshot, upto))
+        return upto, Seen(made_by[0] if made_by else "", self.tables.state(table, snapshot, upto))
 
     def _checked(self, table: Metadata) -> dict[int, Seen]:
         """The states after each layer of a log: none is missing or there twice, and each is what was written down."""
@@ -126,6 +127,7 @@ class Judge:
             for collection, lower, _ in [path.removeprefix(f"{folder}/").split("/")]
         }
         for name, of in seen.items():
+            assert of.code, f"{name} does not hold what is before {upper}"
             inputs = GRAPH.collection(name).inputs
             if not inputs:
                 assert of.rows == delivered(name, upper, logged), f"{name} at {upper}: {of}"

@@ -141,6 +141,8 @@ class MemoryTables:
     def state(self, table: Metadata, snapshot: int | None, upper: int) -> dict[Row, int]:
         """The rows of all epochs before a point, as a snapshot of the main line sees them."""
         self._step("scan")
+        if snapshot is not None and snapshot not in table.snapshots:
+            raise FileNotFoundError(f"snapshot {snapshot} of {table.name} was dropped")
         state: dict[Row, int] = {}
         for file in () if snapshot is None else self.named[table.snapshots[snapshot].manifest_list]:
             for row, epoch, weight in self.stored_rows(file):

@@ -19,7 +19,7 @@ from firnline.plan.agreement import Agreement
 from firnline.plan.frontier import Frontier
 from firnline.plan.rewinding import Rewind
 from firnline.plan.safepoint import Label
-from firnline.runtime import reuse, rewind
+from firnline.runtime import reuse
 from firnline.runtime.cut import visible_upto
 from firnline.runtime.project import Project
 from firnline.tables import control
@@ -32,7 +32,7 @@ from tests.simulation.__main__ import failure
 from tests.simulation.memory import MemoryTables
 from tests.simulation.pipeline import GRAPH
 
-SAMPLE = range(200)
+SAMPLE = range(100)
 FEW = range(1000)
 """A broken rule is noticed by one of them; the first that does ends the look."""
 
@@ -95,10 +95,6 @@ def reuse_whatever_was_read(*_: object) -> bool:
     return True
 
 
-def never_give_up(present: Agreement, name: str) -> Agreement:
-    return present
-
-
 def view_once(
     project: Project, names: Sequence[str], as_of: str | None, view: Callable[[Graph, str, int], object]
 ) -> list[object]:
@@ -118,7 +114,6 @@ def view_once(
         (Description, "judge", publish_in_any_generation),
         (rewinding, "_decided", rewind_behind_readers),
         (reuse, "_is_same", reuse_whatever_was_read),
-        (rewind, "given_up", never_give_up),
         (judging, "consistent", view_once),
     ],
 )
