@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from firnline.errors import FirnlineError
 from firnline.model.description import Description
@@ -176,7 +175,9 @@ def _without(table: Metadata, rewind: Snapshot) -> Metadata:
 def _reach(table: Metadata, rewind: Snapshot) -> int | None:
     """How far layers that follow one another would go if a rewind were undone; None if there is a hole."""
     without = _without(table, rewind)
-    found = sorted((range_of(without, each) for each in layers(without)), key=lambda each: each.lower)
-    if any(after.lower != before.upper for before, after in pairwise(found)):
-        return None
-    return found[-1].upper if found else int(table.properties[START])
+    reach = int(table.properties[START])
+    for each in sorted((range_of(without, each) for each in layers(without)), key=lambda each: each.lower):
+        if each.lower != reach:
+            return None
+        reach = each.upper
+    return reach

@@ -27,7 +27,7 @@ from firnline.runtime.safepoint import safe_point
 from firnline.runtime.verify import verify
 from firnline.world import World, replaced
 from tests.project import ROOT, command
-from tests.web_logs import copies, of_today, publish
+from tests.web_logs import copies, of_today, publish, staged
 
 LOGS = ("visits", "seen")
 DEATHS = sorted(point for point in POINTS if point.startswith("rewind."))
@@ -197,6 +197,15 @@ def test_an_undo_is_given_up_if_maintenance_drops_what_it_needs_meanwhile(projec
     assert is_sound(project)
     replay(project, 1, 2)
     assert held(project)["seen"] == (3, ["seen2 again", "seen1 again", "seen0"])
+    assert is_sound(project)
+
+
+def test_an_undo_needs_every_layer_and_not_only_the_last(project: Project) -> None:
+    staged(project.catalog.iceberg("web", "visits"), "somebody", 3)  # upon the last, which therefore is kept
+    back(project, 0)
+    assert project.log("web", "visits").expire(timedelta()) == 2
+    with pytest.raises(FirnlineError, match="REWIND_NOT_UNDOABLE"):
+        forth(project)
     assert is_sound(project)
 
 
