@@ -226,6 +226,41 @@ def dedup(
         raise typer.Exit(1)
 
 
+@bench.command()
+def catchup(
+    epochs: Annotated[int, typer.Option(min=2, help="Epochs that are caught up with at once.")] = 20,
+    rows: Annotated[int, typer.Option(min=1, help="Orders per epoch.")] = 500,
+    runs: Annotated[int, typer.Option(min=1, help="Counted rounds; there is one more to warm up.")] = 3,
+    work: Annotated[Path | None, typer.Option(help="An empty folder for tables; a temporary one by default.")] = None,
+    json: Json = False,
+) -> None:
+    """Measure what catching up with many small epochs costs, against one epoch, and against one after the other."""
+    import tempfile
+
+    checkout = _checkout()
+    measure = _loaded("measure", "catchup")
+    with tempfile.TemporaryDirectory() as temporary, _progress(json) as say:
+        root = (work or Path(temporary)).resolve()
+        rounds = measure.measured(root, checkout / ".firnline" / "jars", epochs, rows, runs, say)
+    ratio = median(each.ratio for each in rounds)
+    differences = [difference for each in rounds for difference in each.differences]
+    if json:
+        told = [{**asdict(each), "ratio": each.ratio} for each in rounds]
+        print_json({"epochs": epochs, "rows": rows, "machine": _machine(), "rounds": told, "ratio": ratio})
+    else:
+        lines = [
+            (_spread(each.single), f"{sum(each.single):.1f}", f"{each.together:.1f}", f"{each.ratio:.1f}", each.at_once)
+            for each in rounds
+        ]
+        columns = ("one epoch", f"{epochs} one by one", f"{epochs} at once", "times one", "epochs of a job")
+        print_table(f"Catching up with {epochs} epochs of {rows:,} orders, seconds", columns, lines)
+        console.print(f"{epochs} epochs cost {ratio:.1f} times as much as one; digests, lineage and rows per epoch are compared.")
+        for difference in differences:
+            console.print(f"NOT EQUAL: {difference}", style="red", markup=False)
+    if differences:
+        raise typer.Exit(1)
+
+
 def _spread(seconds: Sequence[float]) -> str:
     return f"{median(seconds):.2f} ({min(seconds):.2f}-{max(seconds):.2f})"
 

@@ -48,6 +48,8 @@ def _print(explanation: Explanation) -> None:
     if explanation.refusal:
         where = f" ({explanation.refusal['where']})" if explanation.refusal["where"] else ""
         console.print(f"No rule: {explanation.refusal['code']}: {escape(str(explanation.refusal['what']))}{where}.")
+    together = "where they change few rows" if explanation.apart is None else f"never: {explanation.apart}"
+    console.print(f"Neighbouring epochs are computed at once {escape(together)}.")
     for note in explanation.notes:
         console.print(f"Note: {escape(note)}")
     for check in explanation.checks:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,7 +31,7 @@ def run(
     last: Annotated[str | None, typer.Option("--to", help="The last epoch; by default the last one that is due.")] = None,
     json: Json = False,
 ) -> None:
-    """Compute epochs in one Spark session: what the log already holds is skipped, the rest is computed in order."""
+    """Compute epochs on one Spark: what the logs already hold is skipped; of the rest, small epochs are computed at once."""
     from firnline.model.names import parted
     from firnline.runtime.project import Project
 
@@ -80,43 +81,53 @@ def run_epochs(
     project: Project, declared: Declared, epochs: list[Epoch], json: bool, failed: dict[str, FirnlineError]
 ) -> list[Outcome]:
     """Compute what is missing of epochs, and complete them, told as it goes on; ``failed`` is given the sinks that did."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    from firnline.runtime.advance import Outcome, advance, complete, is_kept
+    from firnline.runtime.advance import Outcome, complete, is_kept
     from firnline.runtime.sink import deliver_all
 
     graph = declared.graph
     outcomes: list[Outcome] = []
-    missing = []
-    for epoch in epochs:
-        late = [collection.name for collection in graph.collections if not is_kept(project, graph, collection.name, epoch)]
-        if late:
-            missing.append(epoch)
-        else:
-            outcomes += [Outcome(collection.name, epoch, "kept") for collection in graph.collections]
-    if epochs and not missing:
-        complete(project, graph, epochs[-1])
-        failed.update(deliver_all(project, declared))
-    if not missing:
-        return outcomes
-    from firnline.engine.session import opened
+    late = 0
+    for collection in graph.collections:
+        is_whole = all(is_kept(project, graph, collection.name, epoch) for epoch in epochs[-1:])
+        head = project.log(graph.name, collection.name).head()
+        upper = graph.schedule.start if head is None else head.description.upper
+        kept = [epoch for epoch in epochs if is_whole or epoch.upper <= upper]
+        outcomes += [Outcome(collection.name, epoch, "kept") for epoch in kept]
+        late += len(epochs) - len(kept)
 
+    def deliver() -> None:
+        failed.clear()
+        failed.update(deliver_all(project, declared))
+
+    if epochs and not late:
+        complete(project, graph, epochs[-1])
+        deliver()
+    if late:
+        outcomes += _computed(project, declared, epochs[-1], late, json, deliver)
+    order = {collection.name: number for number, collection in enumerate(graph.collections)}
+    return sorted(outcomes, key=lambda each: (each.epoch.lower, order[each.collection]))
+
+
+def _computed(
+    project: Project, declared: Declared, last: Epoch, late: int, json: bool, deliver: Callable[[], None]
+) -> list[Outcome]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from firnline.engine.session import opened
+    from firnline.runtime.overlap import overlapped
+
+    graph = declared.graph
+    outcomes: list[Outcome] = []
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with quiet(), Progress(*columns, console=console, disable=json, transient=True) as progress:
-        bar = progress.add_task("starting Spark", total=len(missing) * len(graph.collections))
+        bar = progress.add_task("starting Spark", total=late)
         with opened(project.settings, f"firnline run {graph.name}") as session:
-            for epoch in missing:
-                label = graph.schedule.label(epoch.lower)
-                for collection in graph.collections:
-                    progress.update(bar, description=f"{label} {collection.name}")
-                    for outcome in advance(project, declared, session, collection.name, epoch):
-                        outcomes.append(outcome)
-                        if not json:
-                            progress.console.print(_line(outcome, graph.schedule.label(outcome.epoch.lower)))
-                    progress.advance(bar)
-                complete(project, graph, epoch)
-                failed.clear()
-                failed.update(deliver_all(project, declared))
+            for outcome in overlapped(project, declared, session, last, deliver):
+                outcomes.append(outcome)
+                label = graph.schedule.label(outcome.epoch.lower)
+                progress.update(bar, description=f"{label} {outcome.collection}", advance=1)
+                if not json:
+                    progress.console.print(_line(outcome, label))
     return outcomes
 
 
@@ -126,4 +137,5 @@ def _line(outcome: Any, label: str) -> str:
     if outcome.how == "reused":
         return f"{label}  {outcome.collection:<24} {outcome.rows:>8} rows as before the rewind"
     aside = f", {outcome.malformed} malformed set aside" if outcome.malformed else ""
-    return f"{label}  {outcome.collection:<24} {outcome.rows:>8} rows changed in {outcome.seconds:5.1f} s{aside}"
+    among = f", {outcome.at_once} epochs at once" if outcome.at_once > 1 else ""
+    return f"{label}  {outcome.collection:<24} {outcome.rows:>8} rows changed in {outcome.seconds:5.1f} s{among}{aside}"

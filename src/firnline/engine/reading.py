@@ -9,7 +9,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import reduce
@@ -295,6 +295,12 @@ class SourceEpoch:
         file = F.col("_metadata.file_path").alias(_FILE)
         read = self.spark.read.options(**options).text(paths)
         return read.select(line.alias(wanted.fields[0].name), record.alias(_RECORD), file)
+
+
+def count_malformed(epochs: Iterable[SourceEpoch]) -> int:
+    """How many malformed records the text files have that several epochs read, told by one job."""
+    counts = [read.agg(F.count(_RECORD).alias("bad")) for epoch in epochs for read in epoch._read]
+    return reduce(DataFrame.unionAll, counts).agg(F.sum("bad")).collect()[0][0] if counts else 0
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -59,6 +59,23 @@ def opened(settings: Settings, name: str) -> Iterator[SparkSession]:
         SparkContext._gateway = SparkContext._jvm = None
 
 
+@contextmanager
+def cloned(session: SparkSession) -> Iterator[SparkSession]:
+    """A session like another one, with settings and views of its own from then on."""
+    clone = session.cloneSession()
+    clone.release_session_on_close = True  # PySpark leaves that unsaid of a clone, and then cannot end it
+    clone.client.set_retry_policies([ON_LOOPBACK])
+    try:
+        yield clone
+    finally:
+        clone.stop()
+
+
+def take_up(session: SparkSession) -> None:
+    """Let a session be the one that functions find, in this thread."""
+    SparkSession._active_session.session = session
+
+
 def _endpoint(name: str, token: str) -> dict[str, str]:
     return {
         "spark.app.name": name,

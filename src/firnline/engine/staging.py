@@ -13,7 +13,9 @@ from operator import and_
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Observation
+import pyarrow.compute as pc
+from pyspark.sql import Column as PysparkColumn
+from pyspark.sql import DataFrame, Observation, Window
 from pyspark.sql import functions as F
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
@@ -22,6 +24,7 @@ from pyspark.sql.types import DataType, StructType
 from firnline.engine.frames import arrow_of, deltas, frame_of, relation_of
 from firnline.engine.hashing import digest_columns, digest_of, digests_of, hash_columns, part_of
 from firnline.errors import FirnlineError
+from firnline.incremental.algebra import ALWAYS
 from firnline.incremental.relation import call, column, consolidated, filtered, integer, named, union
 from firnline.model.digest import Digest
 from firnline.model.names import BOOKKEEPING, DIFF, EPOCH, PART, quoted
@@ -43,12 +46,12 @@ class Column:
     kind: DataType
 
 
-def placed(delta: DataFrame, columns: Sequence[Column], partition_by: Sequence[str], parts: int, epoch: int) -> DataFrame:
-    """The delta with its bookkeeping columns, in the order of the table."""
+def placed(delta: DataFrame, columns: Sequence[Column], partition_by: Sequence[str], parts: int, epoch: int | None) -> DataFrame:
+    """The delta with its bookkeeping columns, in the order of the table; of several epochs if its rows say which."""
     kinds = {column.name: column.kind for column in columns}
     return delta.select(
         *(F.col(quoted(column.name)) for column in columns),
-        F.lit(epoch).cast("bigint").alias(EPOCH),
+        (F.col(EPOCH) if epoch is None else F.lit(epoch)).cast("bigint").alias(EPOCH),
         F.col(DIFF).cast("bigint").alias(DIFF),
         part_of([(name, kinds[name]) for name in partition_by], parts).alias(PART),
     )
@@ -128,6 +131,14 @@ class Gathered:
     rows: pa.Table
     digests: dict[tuple[int, int], Digest]
 
+    def of(self, epoch: int) -> Gathered:
+        """Those of one epoch."""
+        own = self.rows.filter(pc.field(EPOCH) == epoch)
+        return Gathered(own, {key: digest for key, digest in self.digests.items() if key[0] == epoch})
+
+
+NOTHING = Gathered(pa.table({EPOCH: pa.array([], pa.int64())}), {})
+
 
 def gathered(rows: DataFrame, columns: Sequence[Column]) -> Gathered | None:
     """Rows of a log, computed by Spark and written by whoever asks; None if there are more than a few.
@@ -182,6 +193,41 @@ def check_keys(
         if any(row["_firnline_least"] < 0 for row in wrong):
             raise FirnlineError("NEGATIVE_WEIGHT", f"rows are removed that are not there, for the keys {sample}")
         raise FirnlineError("KEY_NOT_UNIQUE", f"several rows have the same keys {tuple(keys)}: {sample}")
+
+
+def check_keys_throughout(
+    session: SparkSession, before: Relation | None, changes: pa.Table, keys: Sequence[str], columns: Sequence[str]
+) -> None:
+    """Refuse changes of several epochs after one of which a key would have two rows, or a row a negative weight.
+
+    Args:
+        session: Of Spark.
+        before: The weighted rows before the first of the epochs; None if there are none.
+        changes: Those of the epochs.
+        keys: The columns that identify a row.
+        columns: All of them.
+    """
+    names, on = ([F.col(quoted(name)) for name in several] for several in (columns, keys))
+    given = session.createDataFrame(changes).select(*names, DIFF, EPOCH)
+    weights = given
+    if before is not None:
+        rows = frame_of(session, before).select(*names, DIFF, F.lit(ALWAYS).cast("bigint").alias(EPOCH))
+        touched = given.select(*on).distinct()
+        matching = [rows[quoted(key)].eqNullSafe(touched[quoted(key)]) for key in keys]
+        weights = weights.unionAll(rows.join(F.broadcast(touched), reduce(and_, matching), "left_semi") if keys else rows)
+
+    def throughout(by: Sequence[PysparkColumn]) -> DataFrame:
+        at_each = weights.groupBy(*by, EPOCH).agg(F.sum(DIFF).alias(DIFF))
+        order = Window.partitionBy(*by).orderBy(EPOCH).rowsBetween(Window.unboundedPreceding, Window.currentRow)
+        return at_each.select(F.sum(DIFF).over(order).alias("so_far"))
+
+    wrong = throughout(on).where("so_far > 1")
+    if pc.any(pc.less(changes[DIFF], 0)).as_py():
+        wrong = wrong.unionAll(throughout(names).where("so_far < 0"))
+    if wrong.limit(1).collect():
+        raise FirnlineError(
+            "KEY_NOT_UNIQUE", f"several rows have the same keys {tuple(keys)}, or a row is removed that is not there"
+        )
 
 
 def epoch_rows(session: SparkSession, table: str, snapshot: int, epoch: int) -> DataFrame:

@@ -137,6 +137,13 @@ class Accumulate(Node):
 
 
 @dataclass(frozen=True, eq=False)
+class Series(Accumulate):
+    """The sums per group after every epoch of a stretch; ``epoch`` is the column that says which, here and in the input."""
+
+    epoch: str
+
+
+@dataclass(frozen=True, eq=False)
 class Window(Node):
     """Row by row, but with window functions over parts of equal ``partition`` values."""
 
@@ -170,6 +177,9 @@ class Top(Node):
 
 KEY = "_firnline_key"
 """The name of a column that a key's expression became."""
+
+ALWAYS = -(2**63)
+"""The epoch of rows that were there before any that a stretch is about."""
 
 ITERATION = "iteration"
 """The column of a recursion's arrangement that says in which iteration a row came or went."""

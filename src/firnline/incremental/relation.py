@@ -167,6 +167,25 @@ def grouped(source: Relation, keys: Iterable[Expression], aggregates: Iterable[E
     return relation
 
 
+def running(aggregate: Expression, keys: Iterable[Expression], order: Expression, upto: int) -> Expression:
+    """An aggregate over the rows of equal keys that come first in an order: through this one, or some before it."""
+    expression = Expression()
+    window = expression.window
+    window.window_function.CopyFrom(aggregate)
+    window.partition_spec.extend(keys)
+    ordered = window.order_spec.add()
+    ordered.child.CopyFrom(order)
+    ordered.direction = ordered.SORT_DIRECTION_ASCENDING
+    ordered.null_ordering = ordered.SORT_NULLS_FIRST
+    window.frame_spec.frame_type = window.frame_spec.FRAME_TYPE_ROW
+    window.frame_spec.lower.unbounded = True
+    if upto:
+        window.frame_spec.upper.value.literal.integer = upto
+    else:
+        window.frame_spec.upper.current_row = True
+    return expression
+
+
 def distinct(source: Relation) -> Relation:
     """Each row once."""
     relation = Relation()

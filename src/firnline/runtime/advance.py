@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -32,7 +34,7 @@ from firnline.world import world
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
-    from firnline.runtime.attempt import Published
+    from firnline.runtime.attempt import Apart, Published
     from firnline.tables.log import Head
 
 _OF_FILES = ("STAGE_FAILED", "UNREADABLE_FILE", "MISSING_FILE", "LOG_UNREADABLE")
@@ -51,6 +53,8 @@ class Outcome:
     weight: int = 0
     malformed: int = 0
     seconds: float = 0.0
+    at_once: int = 1
+    """How many epochs the job computed that computed it."""
 
 
 def is_kept(project: Project, graph: Graph, collection: str, epoch: Epoch) -> bool:
@@ -78,21 +82,40 @@ class Compute(Protocol):
         """Compute, stage, audit and publish."""
 
 
+class Together(Protocol):
+    """An engine: attempts at several epochs of a collection at once, as many of the first ones as it takes."""
+
+    def __call__(
+        self, collection: Collection, generation: int, attempts: Mapping[Epoch, str], inputs: Mapping[str, Head]
+    ) -> Iterator[Published] | Apart:
+        """Compute them, then publish one after the other; or why the first has to be computed by itself."""
+
+
 def advance(project: Project, declared: Declared, session: SparkSession, name: str, target: Epoch) -> Iterator[Outcome]:
-    """Compute what is missing of a collection up to and including the target, epoch by epoch, on Spark."""
-    from firnline.runtime.reuse import reused
+    """Compute what is missing of a collection up to and including the target, in order, on Spark."""
+    from firnline.runtime.attempt import Apart
+    from firnline.runtime.reuse import reusable, reused
     from firnline.runtime.stage_run import StageRun
+    from firnline.runtime.stretch import Stretch
 
     def compute(collection: Collection, generation: int, epoch: Epoch, attempt: str, inputs: Mapping[str, Head]) -> Published:
         again = reused(project, declared.graph, collection, generation, epoch, attempt, inputs)
         return again or StageRun(project, declared, session, collection, epoch, attempt).publish(generation, inputs)
 
+    def together(
+        collection: Collection, generation: int, attempts: Mapping[Epoch, str], inputs: Mapping[str, Head]
+    ) -> Iterator[Published] | Apart:
+        if reusable(project, declared.graph, collection, generation, next(iter(attempts))):
+            return Apart("it is what the log held before a rewind")
+        runs = (StageRun(project, declared, session, collection, epoch, attempt) for epoch, attempt in attempts.items())
+        return Stretch(tuple(runs), inputs).published(generation)
+
     try:
-        yield from advance_by(compute, project, declared.graph, name, target)
+        yield from advance_by(compute, project, declared.graph, name, target, together)
     except FirnlineError as error:
         if error.code not in _OF_FILES or not _mended(project, declared.graph, session, name):
             raise
-        yield from advance_by(compute, project, declared.graph, name, target)
+        yield from advance_by(compute, project, declared.graph, name, target, together)
     _keep_view(project, declared.graph, name)
 
 
@@ -128,7 +151,9 @@ def _mended(project: Project, graph: Graph, session: SparkSession, name: str) ->
     return bool(found.done) and not found.failed
 
 
-def advance_by(compute: Compute, project: Project, graph: Graph, name: str, target: Epoch) -> Iterator[Outcome]:
+def advance_by(
+    compute: Compute, project: Project, graph: Graph, name: str, target: Epoch, together: Together | None = None
+) -> Iterator[Outcome]:
     """``advance``, whatever engine computes."""
     collection = graph.collection(name)
     check_target(graph.schedule, target)
@@ -139,18 +164,65 @@ def advance_by(compute: Compute, project: Project, graph: Graph, name: str, targ
     world().reach("advance.planned")
     if not plan.missing:
         yield Outcome(name, target, "kept")
-    for epoch in plan.missing:
-        began = time.monotonic()
-        attempt = world().new_id()
-        try:
+    missing = deque(plan.missing)
+    while missing:
+        if together is not None and len(missing) > 1:
+            apart = yield from _advance_together(together, project, graph, collection, plan.generation, missing)
+            if apart is None:
+                continue
+            _logger.info("%s.%s at %s: %s", graph.name, name, graph.schedule.label(missing[0].lower), apart.reason)
+            together = None if apart.is_lasting else together
+        began, epoch, attempt = time.monotonic(), missing.popleft(), world().new_id()
+        with _noted(project, graph, name, epoch, attempt):
             outcome = _advance_one(compute, project, graph, collection, plan.generation, epoch, attempt)
-        except FirnlineError as error:
-            note(project, graph, name, epoch, attempt, error)
-            raise
-        world().reach("advance.published")
-        if outcome.how in ("computed", "reused") and parted(graph.name)[1] is None:
-            hand_over(project, graph.name, name, epoch, attempt)
+        _carry(project, graph, outcome, attempt)
         yield replace(outcome, seconds=time.monotonic() - began)
+
+
+def _advance_together(
+    together: Together, project: Project, graph: Graph, collection: Collection, generation: int, missing: deque[Epoch]
+) -> Generator[Outcome, None, Apart | None]:
+    """Take off the first of the missing epochs as many as are computed at once; or why none is."""
+    from firnline.runtime.attempt import Apart
+
+    heads = {name: project.log(graph.name, name).head() for name in collection.inputs}
+    described = [_readable(project, graph, name, head) for name, head in heads.items()]
+    if any(each is None or each.since > missing[0].upper for each in described):
+        return Apart("its inputs are not there epoch by epoch")
+    reached = min((each.upper for each in described if each is not None), default=missing[-1].upper)
+    attempts = {epoch: world().new_id() for epoch in missing if epoch.upper <= reached}
+    if len(attempts) < 2:
+        return Apart("no other is there yet")
+    found = together(collection, generation, attempts, {name: head for name, head in heads.items() if head})
+    if isinstance(found, Apart):
+        return found
+    for epoch, attempt in attempts.items():
+        with _noted(project, graph, collection.name, epoch, attempt):
+            done = next(found, None)
+            if done is None:
+                break
+            outcome = _outcome(collection, epoch, done)
+        missing.popleft()
+        _carry(project, graph, outcome, attempt)
+        yield replace(outcome, seconds=done.seconds or 0.0)
+    return None
+
+
+@contextmanager
+def _noted(project: Project, graph: Graph, name: str, epoch: Epoch, attempt: str) -> Iterator[None]:
+    """Keep a failure inside where ``status`` finds it."""
+    try:
+        yield
+    except FirnlineError as error:
+        note(project, graph, name, epoch, attempt, error)
+        raise
+
+
+def _carry(project: Project, graph: Graph, outcome: Outcome, attempt: str) -> None:
+    """Tell the ledger of what was published."""
+    world().reach("advance.published")
+    if outcome.how in ("computed", "reused") and parted(graph.name)[1] is None:
+        hand_over(project, graph.name, outcome.collection, outcome.epoch, attempt)
 
 
 def _merged(project: Project, graph: Graph, collection: Collection) -> int | None:
@@ -189,9 +261,14 @@ def _advance_one(
         if head is None or head.description.judge(generation, epoch.lower, epoch.upper) is not Verdict.TAKEN:
             raise
         return Outcome(collection.name, epoch, "kept")  # by somebody else, so long ago that it is merged
+    return _outcome(collection, epoch, done)
+
+
+def _outcome(collection: Collection, epoch: Epoch, done: Published) -> Outcome:
+    """What an attempt came to, if it came to anything."""
     if done.verdict is Verdict.FREE:
         how: Literal["computed", "reused"] = "reused" if done.is_reused else "computed"
-        return Outcome(collection.name, epoch, how, done.digest.rows, done.digest.weight, done.malformed)
+        return Outcome(collection.name, epoch, how, done.digest.rows, done.digest.weight, done.malformed, at_once=done.at_once)
     if done.verdict is Verdict.TAKEN:
         return Outcome(collection.name, epoch, "kept")
     raise FirnlineError("GENERATION_CHANGED", f"{collection.name!r} moved while its epoch was computed")

@@ -45,6 +45,18 @@ class Published:
     malformed: int = 0
     is_reused: bool = False
     """Whether it is what the log held before a rewind."""
+    at_once: int = 1
+    """How many epochs one job computed."""
+    seconds: float | None = None
+    """What it took, where that is not the time since its attempt began: of a job for several epochs, its share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Why epochs are computed one by one: the next one only, or all that are asked for."""
+
+    reason: str
+    is_lasting: bool = False
 
 
 def staged(

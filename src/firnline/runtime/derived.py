@@ -23,7 +23,7 @@ from firnline.engine.frames import relation_of
 from firnline.engine.leaves import PARTIAL, Leaf, LogLeaves, WithPartial
 from firnline.engine.part_by_part import part_by_part
 from firnline.engine.sharing import shared
-from firnline.engine.staging import FEW
+from firnline.engine.staging import FEW, NOTHING, Gathered
 from firnline.errors import FirnlineError
 from firnline.incremental import algebra
 from firnline.incremental.algebra import ITERATION, Accumulate, Iterate, Node, walk
@@ -45,10 +45,11 @@ from firnline.incremental.relation import (
 )
 from firnline.incremental.rules import RULES
 from firnline.incremental.rules.accumulate import summed
+from firnline.incremental.stretching import stretched
 from firnline.incremental.uniqueness import is_unique
 from firnline.model.description import Verdict
 from firnline.model.fingerprint import Fingerprint
-from firnline.model.names import DIFF, floating, is_reserved
+from firnline.model.names import DIFF, EPOCH, floating, is_reserved
 from firnline.runtime.attempt import Staged
 from firnline.runtime.evaluation import in_order
 from firnline.runtime.recursion import Iterations, Recursion
@@ -116,7 +117,7 @@ class Derived:
 
     def staged(self, generation: int) -> Staged | Verdict:
         """The stage's rows, staged; nothing is staged if nothing changes."""
-        for step in self._arrangements:
+        for step in self.arrangements:
             self._keep(step)
         return self._staged(generation)
 
@@ -124,9 +125,9 @@ class Derived:
         """The rows of an epoch that the log holds, staged again; arrangements are read as they are."""
         log = self.destination.log.collection
         if log == self.run.collection.name:
-            uppers = [{entry.description.upper for entry in self._log_of(step).entries()} for step in self._arrangements]
+            uppers = [{entry.description.upper for entry in self._log_of(step).entries()} for step in self.arrangements]
             return self._staged(generation) if all(self.run.epoch.upper in each for each in uppers) else self._whole(generation)
-        step = next((step for step in self._arrangements if step.name == log), None)
+        step = next((step for step in self.arrangements if step.name == log), None)
         if step is None:
             raise FirnlineError("REPLAY_DIFFERS", f"the plan of {self.run.collection.name!r} does not keep {log} any more")
         return self._arranged(step, self.destination, generation)
@@ -141,21 +142,22 @@ class Derived:
             assert isinstance(staged, Staged), "what is staged anew races nobody"
             return Remade(log, staged, inputs, self.fingerprint, self.plan.steps is not None)
 
-        for step in self._arrangements:
-            destination = Rebuilding.beside(self._destination(step), is_written=is_written)
+        for step in self.arrangements:
+            destination = Rebuilding.beside(self.of_arrangement(step), is_written=is_written)
             staged = self._arranged(step, destination, destination.head.description.generation)
-            take(remade(step.name, staged, self._inputs_of(step, destination)))
+            take(remade(step.name, staged, self.inputs_of(step, destination)))
         staged = self._staged(self.destination.head.description.generation)
         take(remade(self.run.collection.name, staged, self.lineage()))
-        return tuple(step.name for step in self._arrangements)
+        return tuple(step.name for step in self.arrangements)
 
     def is_ahead(self) -> bool:
         """Whether an attempt before this one has already brought something that the stage keeps through the epoch."""
-        heads = [self._log_of(step).head() for step in self._arrangements]
+        heads = [self._log_of(step).head() for step in self.arrangements]
         return any(head is not None and head.description.upper >= self.run.epoch.upper for head in heads)
 
     @property
-    def _arrangements(self) -> tuple[Arrangement, ...]:
+    def arrangements(self) -> tuple[Arrangement, ...]:
+        """What the stage keeps, in the order in which it is computed."""
         return () if self.plan.steps is None else self.plan.steps.arrangements
 
     def _log_of(self, step: Arrangement) -> Log:
@@ -171,17 +173,37 @@ class Derived:
         if self.plan.steps is None:
             return self._whole(generation)
         names = self.destination.names
-        are_changes = [_has_boundary(self._log_of(step), self.run.epoch.lower) for step in self._arrangements]
-        is_continued = all(are_changes) and self._is_continued() and self.correction is None
+        is_continued = self.is_continued()
         if not is_continued and self.destination.head.snapshot is not None:
             why = "a gap opened or closed" if self.correction else "its plan or what it keeps is new"
             _logger.info("%s is computed in full once: %s", self.run.collection.name, why)
         ids = dict(zip(self.frame.columns, self.plan.ids, strict=True))
-        root = self.plan.steps.root
-        is_proven = is_unique(root, [ids[key] for key in self.run.collection.keys], self._known_keys())
-        return self._computed(
-            root, self.destination, [ids[name] for name in names], generation, is_continued, is_proven=is_proven
-        )
+        given = (self.plan.steps.root, self.destination, [ids[name] for name in names], generation, is_continued)
+        return self._computed(*given, is_proven=self._is_proven())
+
+    def _is_proven(self) -> bool:
+        """Whether the plan shows that the stage's keys identify its rows."""
+        assert self.plan.steps is not None
+        ids = dict(zip(self.frame.columns, self.plan.ids, strict=True))
+        return is_unique(self.plan.steps.root, [ids[key] for key in self.run.collection.keys], self._known_keys())
+
+    def stretch(self, step: Arrangement | None) -> Gathered | None:
+        """The rows of an arrangement, or the stage's own, each with its epoch, of a run over a whole stretch; None if many."""
+        assert self.plan.steps is not None
+        if step is None:
+            destination, found, is_proven = self.destination, stretched(self.plan.steps.root), self._is_proven()
+            by_name, suffix = dict(zip(self.frame.columns, self.plan.ids, strict=True)), ""
+        else:
+            destination, found, is_proven = self.of_arrangement(step), stretched(step.node), True
+            by_name, suffix = {column.name: column.id for column in step.columns}, step.name[-4:]
+        derivation = Derivation(self._logs(self._leaves(found.node)), RULES, prefix=self._prefix(suffix))
+        change = derivation.delta(found.node)
+        if change is None:
+            return NOTHING
+        names = destination.names
+        rows = named_as(change.relation, [*(by_name[name] for name in names), found.epoch, DIFF], [*names, EPOCH, DIFF])
+        with shared(self.run.session, derivation.shared):
+            return destination.gathered(consolidated(rows, [*names, EPOCH]), self.run.epoch, is_proven=is_proven)
 
     def lineage(self) -> Mapping[str, Input]:
         """The inputs, and which of their parts go into which of the stage's."""
@@ -205,12 +227,12 @@ class Derived:
 
     def _keys_of_logs(self) -> dict[str, tuple[str, ...]]:
         """The columns by which the rows of every log that the plan reads are told apart, as they are stored."""
-        kept = {step.name: _keys(step) for step in self._arrangements}
+        kept = {step.name: _keys(step) for step in self.arrangements}
         return {**{each.name: each.keys for each in self.run.declared.graph.collections}, **kept}
 
     def _known_keys(self) -> dict[str, tuple[str, ...]]:
         """What identifies the rows of every collection that the plan reads."""
-        unkeyed = {step.name for step in self._arrangements if not isinstance(step.node, Accumulate)}
+        unkeyed = {step.name for step in self.arrangements if not isinstance(step.node, Accumulate)}
         return {name: keys for name, keys in self._keys_of_logs().items() if name not in unkeyed}
 
     @property
@@ -219,9 +241,12 @@ class Derived:
         outline = self.plan.outline
         return replace(self.run.fingerprint, plan=outline.plan if outline else None, outline=outline)
 
-    def _is_continued(self) -> bool:
+    def is_continued(self) -> bool:
+        """Whether the rows come from what changed: the plan made the log, and what it keeps reaches to the epoch."""
         made_by = self.destination.head.fingerprint
-        return made_by is not None and self.fingerprint.is_same(made_by)
+        are_changes = [_has_boundary(self._log_of(step), self.run.epoch.lower) for step in self.arrangements]
+        is_same = made_by is not None and self.fingerprint.is_same(made_by)
+        return all(are_changes) and is_same and self.correction is None
 
     def _keep(self, step: Arrangement) -> None:
         """Advance an arrangement through the epoch."""
@@ -229,7 +254,7 @@ class Derived:
         if head is None or head.description.upper < self.run.epoch.upper:
             self._advance(step)
 
-    def _destination(self, step: Arrangement) -> Destination:
+    def of_arrangement(self, step: Arrangement) -> Destination:
         """The log of an arrangement, ready for the epoch."""
         schema = StructType.fromDDL(", ".join(f"{name} {kind}" for name, kind in self.plan.schemas[step.name]))
         assert isinstance(schema, StructType)
@@ -238,20 +263,20 @@ class Derived:
 
     def _advance(self, step: Arrangement) -> None:
         began = time.monotonic()
-        destination = self._destination(step)
-        self._check_inputs()  # after the head: where that is rewound, they were before it
+        destination = self.of_arrangement(step)
+        self.check_inputs()  # after the head: where that is rewound, they were before it
         generation = destination.head.description.generation
         staged = self._arranged(step, destination, generation)
         if isinstance(staged, Verdict):
             if staged is not Verdict.TAKEN:
                 raise FirnlineError("GENERATION_CHANGED", f"{step.name!r} moved while its epoch was computed")
             return
-        seconds, inputs = time.monotonic() - began, self._inputs_of(step, destination)
+        seconds, inputs = time.monotonic() - began, self.inputs_of(step, destination)
         verdict = destination.publish(staged, self.run.epoch, generation, self.fingerprint, inputs, seconds)
         if verdict not in (Verdict.FREE, Verdict.TAKEN):
             raise FirnlineError("GENERATION_CHANGED", f"{step.name!r} moved while its epoch was computed")
 
-    def _check_inputs(self) -> None:
+    def check_inputs(self) -> None:
         """Refuse to go on with inputs that were rewound since the run began."""
         graph = self.run.declared.graph
         for name, of in self.inputs.items():
@@ -259,7 +284,8 @@ class Derived:
             if head is not None and head.description.generation != of.generation:
                 raise FirnlineError("GENERATION_CHANGED", f"{name!r} moved while it was read")
 
-    def _inputs_of(self, step: Arrangement, destination: Destination) -> Mapping[str, Input]:
+    def inputs_of(self, step: Arrangement, destination: Destination) -> Mapping[str, Input]:
+        """The inputs, and which of their parts go into which of an arrangement's."""
         return self._with_parts(step.node, {column.name: column.id for column in step.columns}, destination)
 
     def _arranged(self, step: Arrangement, destination: Destination, generation: int) -> Staged | Verdict:

@@ -12,6 +12,7 @@ from firnline.errors import FirnlineError
 from firnline.incremental import algebra
 from firnline.incremental.algebra import walk
 from firnline.incremental.explaining import Class, Told, classified, lineage, told
+from firnline.incremental.stretching import apart
 from firnline.model.check import Check
 from firnline.model.declaration import Collection
 from firnline.model.names import BOOKKEEPING, is_reserved
@@ -43,6 +44,8 @@ class Explanation:
     notes: tuple[str, ...]
     refusal: dict[str, Any] | None
     checks: tuple[Check, ...]
+    apart: str | None
+    """Why neighbouring epochs are never computed at once; None if they are where they change few rows."""
 
 
 def explain(project: Project, declared: Declared, session: SparkSession, name: str) -> Explanation:
@@ -70,7 +73,16 @@ def _explained(project: Project, declared: Declared, session: SparkSession, coll
         assert plan.refusal is not None
         why = "it is computed in full at every epoch, as it stands; each epoch's difference corrects the one before"
         return Explanation(
-            collection.name, collection.refresh, "convergent", why, (), {}, plan.notes, plan.refusal.as_json(), collection.checks
+            collection.name,
+            collection.refresh,
+            "convergent",
+            why,
+            (),
+            {},
+            plan.notes,
+            plan.refusal.as_json(),
+            collection.checks,
+            "it is computed in full",
         )
     kind, why = classified(plan.steps)
     nodes = [*((step.name, step.node) for step in plan.steps.arrangements), (collection.name, plan.steps.root)]
@@ -83,4 +95,15 @@ def _explained(project: Project, declared: Declared, session: SparkSession, coll
         steps.append(Step(name, told(node, labels), project.log(pipeline, name).stored_bytes(), total))
     origins = lineage(plan.steps, plan.ids)
     named = {name: origins[of] for name, of in zip(made.frame.columns, plan.ids, strict=True)}
-    return Explanation(collection.name, collection.refresh, kind, why, tuple(steps), named, plan.notes, None, collection.checks)
+    return Explanation(
+        collection.name,
+        collection.refresh,
+        kind,
+        why,
+        tuple(steps),
+        named,
+        plan.notes,
+        None,
+        collection.checks,
+        apart(plan.steps),
+    )

@@ -40,11 +40,7 @@ def reused(
     inputs: Mapping[str, Head],
 ) -> Published | None:
     """Publish an epoch as the log held it before a rewind; None if it has to be computed."""
-    try:
-        found = _found(project, graph, collection, generation, epoch)
-    except (FirnlineError, OSError, ValueError, KeyError) as error:
-        _logger.info("%s.%s is computed: what was taken out is not readable: %s", graph.name, collection.name, error)
-        return None
+    found = _readable(project, graph, collection, generation, epoch)
     if not found:
         return None
     from firnline.runtime.attempt import Published
@@ -61,6 +57,20 @@ def reused(
     read = {name: _again(of, inputs[name]) for name, of in before.inputs.items()}
     verdict = republish(project.catalog, log, own[1], replace(before, attempt=attempt, inputs=read))
     return Published(verdict, before.total(), is_reused=True)
+
+
+def reusable(project: Project, graph: Graph, collection: Collection, generation: int, epoch: Epoch) -> bool:
+    """Whether an epoch need not be computed, since the log held it before a rewind."""
+    return bool(_readable(project, graph, collection, generation, epoch))
+
+
+def _readable(project: Project, graph: Graph, collection: Collection, generation: int, epoch: Epoch) -> list[tuple[str, Taken]]:
+    """What comes back; nothing if it has to be computed, or cannot be told."""
+    try:
+        return _found(project, graph, collection, generation, epoch)
+    except (FirnlineError, OSError, ValueError, KeyError) as error:
+        _logger.info("%s.%s is computed: what was taken out is not readable: %s", graph.name, collection.name, error)
+        return []
 
 
 def _again(of: Input, head: Head) -> Input:

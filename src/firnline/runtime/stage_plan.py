@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -30,6 +31,8 @@ from firnline.runtime.logical_time import at
 from firnline.runtime.plan_fingerprint import outline_of
 from firnline.runtime.project import Declared
 
+_CALLING = threading.Lock()
+"""What is noted while a function is called is noted for the whole process: one thread at a time."""
 _logger = logging.getLogger(__name__)
 
 
@@ -85,7 +88,7 @@ def made_of(
     named = list(zip(collection.parameters, collection.inputs, strict=True))
     if collection.query is None:
         function = declared.functions[collection.name]
-        with noted() as noticed:
+        with _CALLING, noted() as noticed:
             with recorded() as sites, at(upper, is_timed=declared.graph.schedule.timed):
                 result = function(**{each: frames[name] for each, name in named})
             frame = check(result, collection)

@@ -54,11 +54,7 @@ class StageRun:
     def publish(self, generation: int, inputs: Mapping[str, Head]) -> Published:
         """Compute, stage, audit and publish the epoch."""
         began = time.monotonic()
-        graph = self.declared.graph
-        determinants = self.project.determinants(graph.name, self.collection.name, self.epoch.lower)
-        given = SourceEpoch.of(
-            self.session, self.project.settings, graph.schedule, self.epoch, determinants, self._logged_earlier
-        )
+        given = self.given()
         with told(self.collection, given.label, self.project.settings):
             try:
                 return self._published(given, generation, inputs, began)
@@ -104,10 +100,16 @@ class StageRun:
         with told(self.collection, "plan", self.project.settings):
             self._prepared(is_written=False)
 
+    def given(self) -> SourceEpoch:
+        """The epoch as a source's function gets it."""
+        graph = self.declared.graph
+        determinants = self.project.determinants(graph.name, self.collection.name, self.epoch.lower)
+        return SourceEpoch.of(self.session, self.project.settings, graph.schedule, self.epoch, determinants, self._logged_earlier)
+
     def _prepared(self, *, is_written: bool) -> Derived:
         heads = {name: self.project.log(self.declared.graph.name, name).head() for name in self.collection.inputs}
         inputs = {name: head for name, head in heads.items() if head is not None}
-        frames = {name: self._input(name, head) for name, head in inputs.items()}
+        frames = {name: self.input(name, head) for name, head in inputs.items()}
         made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
         plan = plan_of(self.session, self.collection, frames, made, self.declared.graph)
         destination = Rebuilding.beside(self.into(made.frame.schema), is_written=is_written)
@@ -118,7 +120,7 @@ class StageRun:
         generation = destination.head.description.generation
         if self.collection.kind == "stage":
             heads = {name: self.project.log(self.declared.graph.name, name).head() for name in self.collection.inputs}
-            frames = {name: self._input(name, head) for name, head in heads.items() if head is not None}
+            frames = {name: self.input(name, head) for name, head in heads.items() if head is not None}
             made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
             plan = plan_of(self.session, self.collection, frames, made, self.declared.graph)
             if destination.log.collection == self.collection.name:
@@ -197,7 +199,7 @@ class StageRun:
         if mark is not None:  # it speaks of logs as they are after it was set
             heads = {name: self.project.log(self.declared.graph.name, name).head() for name in inputs}
             inputs = {name: head for name, head in heads.items() if head is not None}
-        frames = {name: self._input(name, head) for name, head in inputs.items()}
+        frames = {name: self.input(name, head) for name, head in inputs.items()}
         made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
         plan = plan_of(self.session, self.collection, frames, made, self.declared.graph)
         destination = self.into(made.frame.schema)
@@ -245,7 +247,7 @@ class StageRun:
         placement = Placement(*cut, is_keyed=True, looked_up=looked_up)
         return self.destination(self.collection.name, columns, placement)
 
-    def _input(self, name: str, head: Head) -> DataFrame:
+    def input(self, name: str, head: Head) -> DataFrame:
         """The state of an input at this epoch, however far its log has gone since."""
         assert head.snapshot is not None
         graph = self.declared.graph

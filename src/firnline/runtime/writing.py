@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -21,7 +21,7 @@ from pyspark.sql.types import StructField, StructType
 
 from firnline.engine import staging
 from firnline.engine.frames import frame_of, table_name
-from firnline.engine.staging import Column
+from firnline.engine.staging import Column, Gathered
 from firnline.errors import FirnlineError, Location
 from firnline.incremental.relation import call, column, filtered, integer, named, project, small_integer
 from firnline.model.description import Description, Verdict
@@ -187,9 +187,28 @@ class Destination:
         head = self.log.head()
         return Verdict.MOVED if head is None else head.description.judge(generation, self.head.description.upper, epoch.upper)
 
-    def _placed(self, delta: Relation, epoch: Epoch) -> DataFrame:
-        by = self.placement
-        return staging.placed(frame_of(self.session, delta), self.columns, by.partition_by, by.parts, epoch.lower)
+    def _placed(self, delta: Relation, epoch: Epoch | None) -> DataFrame:
+        by, lower = self.placement, None if epoch is None else epoch.lower
+        return staging.placed(frame_of(self.session, delta), self.columns, by.partition_by, by.parts, lower)
+
+    def gathered(self, delta: Relation, first: Epoch, *, is_proven: bool = False) -> Gathered | None:
+        """The rows of several epochs, of which ``first`` is the first, if they are few and keys identify rows after each."""
+        few = staging.gathered(self._placed(delta, None), self.columns)
+        if few is not None and few.rows.num_rows and self.placement.is_keyed and not is_proven:
+            before = None if self.head.snapshot is None else self.before(first)
+            staging.check_keys_throughout(self.session, before, few.rows, self.placement.keys, self.names)
+        return few
+
+    def when(self, epoch: Epoch) -> Destination:
+        """The log as it will be when it ends where an epoch begins."""
+        return replace(self, head=replace(self.head, description=self.head.description.advanced(epoch.lower)))
+
+    def stage_few(self, few: Gathered, epoch: Epoch, generation: int, attempt: str) -> Staged | Verdict:
+        """What ``stage`` gives, of rows that are here and of whose keys it is known that they are right."""
+        if not few.rows.num_rows:
+            return Staged(None, attempt, {})
+        write = partial(self.log.stage, attempt, epoch.lower, few.rows)
+        return staged(self.log, self.head, generation, epoch, attempt, write, lambda _: few.digests)
 
     def had_few(self) -> bool:
         """Whether the epoch before changed few rows."""
@@ -223,23 +242,25 @@ class Destination:
     ) -> Verdict:
         """Publish what was staged, from where the log ended up to the epoch's end."""
         lower = self.head.description.upper
-        name = self.log.collection
-        sidecar = Sidecar(
-            name,
-            lower,
-            epoch.upper,
-            made.attempt,
-            fingerprint,
-            inputs,
-            made.digests,
-            seconds,
-            determinants,
-            parts=self.placement.parts,
-        )
+        sidecar = self.sidecar(made.attempt, made.digests, epoch, fingerprint, inputs, seconds, determinants)
         verdict = self.log.publish(generation, sidecar, made.snapshot, is_one=lower >= epoch.lower)
         if made.is_in_waves:
             self.log.sweep(epoch.lower)
         return verdict
+
+    def sidecar(
+        self,
+        attempt: str,
+        digests: Digests,
+        epoch: Epoch,
+        fingerprint: Fingerprint,
+        inputs: Mapping[str, Input],
+        seconds: float,
+        determinants: Mapping[str, Any],
+    ) -> Sidecar:
+        """What is written down with rows, from where the log ended up to the epoch's end."""
+        about = (self.log.collection, self.head.description.upper, epoch.upper, attempt)
+        return Sidecar(*about, fingerprint, inputs, digests, seconds, determinants, parts=self.placement.parts)
 
 
 @dataclass(frozen=True)

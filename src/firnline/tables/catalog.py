@@ -188,6 +188,30 @@ class Catalog:
         with reachable(), answering(self.warehouse):
             _append_beside(loaded, files, summary)
 
+    def written(self, table: Metadata, several: Sequence[pa.Table]) -> list[list[DataFile]]:
+        """Data files of rows, sorted by the table's order, that no snapshot names yet."""
+        from pyiceberg.io.pyarrow import _dataframe_to_data_files
+
+        loaded = self._loaded(table)
+        with reachable(), answering(self.warehouse):
+            writable = _writable(loaded)
+            return [
+                list(_dataframe_to_data_files(writable, _sorted(loaded, rows), loaded.io)) if rows.num_rows else []
+                for rows in several
+            ]
+
+    def append_each(self, table: Metadata, several: Sequence[tuple[Mapping[str, str], Sequence[DataFile]]]) -> None:
+        """Append data files by several snapshots, one after the other, in one transaction that knows no retry."""
+        from firnline.tables.transaction import SparingTransaction
+
+        loaded = self._loaded(table)
+        _check_clock(table)
+        with reachable(), answering(self.warehouse), SparingTransaction(loaded) as transaction:
+            for summary, files in several:
+                with transaction.update_snapshot(snapshot_properties=dict(summary)).fast_append() as append:
+                    for file in files:
+                        append.append_data_file(file)
+
     def register(self, pipeline: str, name: str, version: str) -> None:
         """Let a table be what a metadata file says, unless it is there."""
         from pyiceberg.exceptions import TableAlreadyExistsError

@@ -6,36 +6,37 @@ weighted sum of a group's sums over all of them is the present one, without cons
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql.connect.proto import Expression, Relation
 
 from firnline.incremental.accumulators import total
-from firnline.incremental.algebra import Accumulate
+from firnline.incremental.algebra import Accumulate, Column
 from firnline.incremental.derivation import SIDE, Derivation, Keys, Moment, Rows, Rule, by_side
 from firnline.incremental.relation import alias, call, cast, column, filtered, grouped, integer, project, small_integer, union
 from firnline.model.names import DIFF
 
 
-def _signed(term: Expression) -> Expression:
+def signed(term: Expression) -> Expression:
     """A term times a weight of one or minus one, without leaving its type."""
     return call("if", call(">", column(DIFF), integer(0)), term, call("negative", term))
 
 
-def summed(node: Accumulate, rows: Rows) -> Relation:
-    """The sums over weighted rows, per group."""
+def summed(node: Accumulate, rows: Rows, *apart: str) -> Relation:
+    """The sums over weighted rows, per group, and per value of some more columns."""
     relation = rows.relation
     if not rows.is_unit:
         sign, times = call("sign", column(DIFF)), call("abs", column(DIFF))
         copies = call("explode", call("array_repeat", cast(sign, "bigint"), cast(times, "int")))
         relation = project(relation, [*map(column, node.input.ids), alias(copies, DIFF)])
-    sums = [alias(total(_signed(part.expression), kind), part.columns[0].id) for part, kind in node.sums]
-    return grouped(relation, map(column, node.keys), sums)
+    sums = [alias(total(signed(part.expression), kind), part.columns[0].id) for part, kind in node.sums]
+    return grouped(relation, map(column, (*node.keys, *apart)), sums)
 
 
-def _kept(node: Accumulate, derivation: Derivation, only: Keys | None) -> Relation:
+def kept(node: Accumulate, columns: Sequence[Column], derivation: Derivation, only: Keys | None) -> Relation:
     """The sums before the epoch, of some groups at least: one row of the log or more for each."""
-    names = [each.name for each in node.columns]
-    rows = derivation.leaves.state(node.arrangement, "old", names).relation
-    moved = project(rows, [*(alias(column(each.name), each.id) for each in node.columns), column(DIFF)])
+    rows = derivation.leaves.state(node.arrangement, "old", [each.name for each in columns]).relation
+    moved = project(rows, [*(alias(column(each.name), each.id) for each in columns), column(DIFF)])
     return derivation.restricted(Rows(moved), only).relation
 
 
@@ -45,16 +46,16 @@ def _delta(node: Accumulate, derivation: Derivation) -> Rows | None:
         return None
     change = derivation.share(Rows(summed(node, changed)))
     only = derivation.keys(change, [(key, key) for key in node.keys], is_null_safe=True)
-    before = _kept(node, derivation, only)
+    before = kept(node, node.columns, derivation, only)
     sums = [(part.columns[0].id, kind) for part, kind in node.sums]
-    old = [alias(cast(_signed(column(name)), kind), f"_old_{name}") for name, kind in sums]
+    old = [alias(cast(signed(column(name)), kind), f"_old_{name}") for name, kind in sums]
     new = [alias(column(f"_old_{name}"), f"_new_{name}") for name, _ in sums]
     keys = [*map(column, node.keys)]
-    kept = project(project(before, [*keys, *old]), [*keys, *(column(f"_old_{name}") for name, _ in sums), *new])
+    had = project(project(before, [*keys, *old]), [*keys, *(column(f"_old_{name}") for name, _ in sums), *new])
     none = [alias(cast(integer(0), kind), f"_old_{name}") for name, kind in sums]
     coming = project(change.relation, [*keys, *none, *(alias(column(name), f"_new_{name}") for name, _ in sums)])
     ends = [(side, name, kind) for side in ("_old_", "_new_") for name, kind in sums]
-    both = grouped(union(kept, coming), keys, [alias(total(column(side + name), kind), side + name) for side, name, kind in ends])
+    both = grouped(union(had, coming), keys, [alias(total(column(side + name), kind), side + name) for side, name, kind in ends])
     stacked = [small_integer(2)]
     for number, side in enumerate(("_old_", "_new_")):
         stacked += [small_integer(number), *(column(side + name) for name, _ in sums)]
