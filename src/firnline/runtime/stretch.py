@@ -195,7 +195,7 @@ class Stretch:
             return Apart("its epochs have different columns")
         if count_malformed(givens):
             return Apart("some records are malformed")
-        destination = runs[0].into(columns[0])
+        destination = intakes[0].into(columns[0])
         names = [*destination.names, DIFF]
         frames = [
             in_order(frame, names).withColumn(EPOCH, F.lit(run.epoch.lower).cast("bigint"))
