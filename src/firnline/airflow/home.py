@@ -29,6 +29,10 @@ CONNECT_ARGS = {"timeout": 60}
 """Airflow's components share one SQLite file: whoever finds it locked waits, instead of failing after five seconds."""
 
 
+_UNCOMPILED = "PYTHONDONTWRITEBYTECODE"
+"""Images for containers set it. Every process would compile Airflow, PySpark and pandas again."""
+
+
 class Home:
     """The folder ``settings.airflow_home`` and what Airflow finds there."""
 
@@ -76,7 +80,9 @@ class Home:
 
     def environment(self, port: int, task_port: int) -> dict[str, str]:
         """What Airflow's components need to know, on top of this process's own environment; tasks call the second port."""
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW__")}
+        inherited = {
+            name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW__") and name != _UNCOMPILED
+        }
         settings = self._options(port, task_port)
         options = {f"AIRFLOW__{name.replace('.', '__').upper()}": str(value) for name, value in settings.items()}
         master = json.dumps({"conn_type": "spark", "host": self._master})  # a URI with brackets is not parsed

@@ -269,7 +269,7 @@ class _Walk:
             return None
         if top in sys.stdlib_module_names:
             return "standard"
-        owners = _distributions().get(top, [])
+        owners = distributions().get(top, [])
         if owners:
             return " ".join(sorted(f"{owner} {version(owner)}" for owner in set(owners)))
         return "unknown" if path and FOREIGN_FOLDERS & set(below or path.parts) else None
@@ -316,5 +316,6 @@ def _order(item: Any) -> str:
 
 
 @functools.cache
-def _distributions() -> Mapping[str, list[str]]:
+def distributions() -> Mapping[str, list[str]]:
+    """The packages that brought each module; finding out takes seconds, so that is done once."""
     return packages_distributions()
