@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -221,3 +222,16 @@ class GraphError(FirnlineError):
     def as_json(self) -> dict[str, object]:
         """The errors as ``--json`` prints them."""
         return {**super().as_json(), "problems": [problem.as_json() for problem in self.problems]}
+
+
+_CODED = re.compile(r"\b(" + "|".join(CODES) + r"): ")
+
+
+def code_in(text: str) -> str | None:
+    """The first code that a message tells.
+
+    >>> code_in("visits at 2026-01-01: MISSING_FILE: no file is there")
+    'MISSING_FILE'
+    """
+    found = _CODED.search(text)
+    return found.group(1) if found else None

@@ -26,8 +26,16 @@ dag = runpy.run_path(sys.argv[1])["dag"]
 seconds, cpu = time.perf_counter() - began, time.process_time() - used
 engines = sorted({name.partition(".")[0] for name in sys.modules} & {"pyspark", "great_expectations", "pyiceberg", "pyarrow"})
 edges = {task.task_id: sorted(task.upstream_task_ids) for task in dag.tasks}
+idioms = {
+    "assets": {task.task_id: [asset.name for asset in task.outlets] for task in dag.tasks if task.outlets},
+    "pools": sorted({task.pool for task in dag.tasks}),
+    "policies": sorted({type(task.retry_policy).__name__ for task in dag.tasks}),
+    "deadlines": [[alert.name, alert.interval.total_seconds()] for alert in dag.deadline or []],
+    "docs": {task.task_id: task.doc_md for task in dag.tasks},
+    "confs": [task.conf for task in dag.tasks if getattr(task, "conf", None)],
+}
 page = {"file": dag.fileloc, "doc": dag.doc_md, "description": dag.description, "owner": dag.owner}
-print(json.dumps({"seconds": seconds, "cpu": cpu, "engines": engines, "edges": edges, **page}))
+print(json.dumps({"seconds": seconds, "cpu": cpu, "engines": engines, "edges": edges, "idioms": idioms, **page}))
 """
 INTERVALS = """
 import json, runpy, sys
@@ -86,6 +94,12 @@ def test_parsing_imports_no_engine_and_needs_under_half_a_second(
     assert found["owner"] == "firnline"
     assert found["description"].startswith("The AMPLab Big Data Benchmark as a pipeline: ")
     assert "`top_sources` | stage | `revenue_by_ip` | The ten source IPs" in found["doc"]
+    idioms = found["idioms"]
+    assert idioms["assets"] == {"complete": [f"amplab.{name}" for name in found["edges"] if name != "complete"]}
+    assert idioms["policies"] == ["ByCode"]
+    assert idioms["deadlines"] == []
+    assert idioms["docs"]["top_sources"].startswith("The ten source IPs")
+    assert "`firnline explain amplab.top_sources`" in idioms["docs"]["top_sources"]
 
 
 SCHEDULES = {
@@ -133,6 +147,18 @@ def test_an_epoch_may_be_one_task(environment: dict[str, str], tmp_path: Path) -
     project = _project(tmp_path, "daily", SCHEDULES["daily"][0] + ', tasks="per-epoch"')
     found = run(PARSE, project.settings.root / "dags" / "daily.py", environment, tmp_path / "home")
     assert found["edges"] == {"epoch": []}
+    assert found["idioms"]["assets"] == {"epoch": ["daily.complete"]}
+
+
+def test_tasks_take_what_airflow_offers_and_freshness_is_a_deadline(environment: dict[str, str], tmp_path: Path) -> None:
+    project = _project(tmp_path, "daily", SCHEDULES["daily"][0] + ', freshness="2h"')
+    file = project.settings.root / "dags" / "daily.py"
+    conf = {"spark.driver.cores": "{{ params.cores }}"}
+    file.write_text(file.read_text().replace('("daily")', f'("daily", pool="spark", conf={conf})'))
+    found = run(PARSE, file, environment, tmp_path / "home")["idioms"]
+    assert found["pools"] == ["spark"]
+    assert found["deadlines"] == [["freshness", 7200.0]]
+    assert found["confs"] == [conf]
 
 
 def test_integer_epochs_are_refused_with_a_code(environment: dict[str, str], tmp_path: Path) -> None:

@@ -33,6 +33,8 @@ class Run:
     kind: str
     lower: datetime | None
     upper: datetime | None
+    start: datetime | None = None
+    end: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +249,8 @@ def _run(entry: dict[str, Any]) -> Run:
         kind=entry["run_type"],
         lower=_moment(entry["data_interval_start"]),
         upper=_moment(entry["data_interval_end"]),
+        start=_moment(entry["start_date"]),
+        end=_moment(entry["end_date"]),
     )
 
 

@@ -6,7 +6,6 @@ the user's stages are imported.
 
 from __future__ import annotations
 
-import re
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -14,7 +13,10 @@ from typing import Any
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetable, Param
 
-from firnline.airflow.names import MAINTENANCE, REPAIR, REPLICATE
+from firnline.airflow.alerting import deadline_of
+from firnline.airflow.assets import assets_of
+from firnline.airflow.documenting import described, first_sentence, of_collection
+from firnline.airflow.names import MAINTENANCE, REPAIR, REPLICATE, epoch_task
 from firnline.airflow.operator import (
     AdvanceOperator,
     BranchOperator,
@@ -25,6 +27,7 @@ from firnline.airflow.operator import (
     ReplicateOperator,
     SinkOperator,
 )
+from firnline.airflow.retrying import ByCode
 from firnline.errors import FirnlineError
 from firnline.model.epoch import Schedule, to_datetime
 from firnline.model.foreign import is_foreign
@@ -36,17 +39,23 @@ RETRIES = {
     "retry_delay": timedelta(seconds=5),
     "retry_exponential_backoff": 2.0,
     "max_retry_delay": timedelta(minutes=1),
+    "retry_policy": ByCode(),
 }
 """Only what may be gone soon is tried again: an input that is late, a lost race, a machine or an Airflow that was killed."""
 
 _INSTANT = timedelta(microseconds=1)
 
 
-def pipeline_dag(name: str) -> DAG:
-    """The DAG of the pipeline of that name, in the project that holds the calling file."""
+def pipeline_dag(name: str, **defaults: Any) -> DAG:
+    """The DAG of the pipeline of that name, in the project that holds the calling file.
+
+    Args:
+        name: The pipeline's name.
+        defaults: What all tasks take, in Airflow's words: ``pool``, ``queue``, ``retries``, ``on_failure_callback``, ``conf``.
+    """
     file = sys._getframe(1).f_code.co_filename
     project = Project.load(Path(file).parent)
-    dag = graph_dag(project.settings.root, project.graph(name))
+    dag = graph_dag(project.settings.root, project.graph(name), **defaults)
     dag.fileloc = file
     return dag
 
@@ -77,6 +86,8 @@ def repair_dag(schedule: str = "@daily") -> DAG:
     """A DAG that compares all logs of the project that holds the calling file with storage, and repairs them."""
     file = sys._getframe(1).f_code.co_filename
     dag, root = _housekeeping(REPAIR, schedule, file, "Compares all logs with storage, and makes again what is lost.")
+    what = "PIPELINE or PIPELINE.COLLECTION; everything by default."
+    dag.params["collection"] = Param(None, type=["null", "string"], title="Collection", description=what)
     RepairOperator(task_id="repair", root=root, dag=dag)
     return dag
 
@@ -114,8 +125,8 @@ def _housekeeping(name: str, schedule: str, file: str, description: str) -> tupl
     return dag, str(Project.load(Path(file).parent).settings.root)
 
 
-def graph_dag(root: Path, graph: Graph) -> DAG:
-    """The DAG of a compiled graph."""
+def graph_dag(root: Path, graph: Graph, **defaults: Any) -> DAG:
+    """The DAG of a compiled graph, with what all tasks take."""
     schedule = graph.schedule
     dag = DAG(
         graph.name,
@@ -126,28 +137,28 @@ def graph_dag(root: Path, graph: Graph) -> DAG:
         catchup=True,
         max_active_runs=1,
         is_paused_upon_creation=True,
-        default_args={"owner": "firnline", **RETRIES},
-        description=_first_sentence(graph.doc),
-        doc_md=document(graph),
+        default_args={"owner": "firnline", **RETRIES, **defaults},
+        description=first_sentence(graph.doc),
+        doc_md=described(graph),
         tags={"firnline"},
+        deadline=deadline_of(graph),
     )
     where: dict[str, Any] = {"root": str(root), "pipeline": graph.name, "dag": dag}
     others = sorted({name.partition(".")[0] for name in graph.foreign})
     awaited = {name: FrontierSensor(task_id=f"_await_{name}", other=name, **where) for name in others}
     sinks = [SinkOperator(task_id=each.name, sink=each.name, doc_md=each.doc or None, **where) for each in graph.sinks]
     if graph.tasks == "per-epoch":
-        is_taken = any(each.name == "epoch" for each in graph.sinks)
-        whole = AdvanceOperator(task_id="_epoch" if is_taken else "epoch", doc_md=graph.doc or None, **where)
+        whole = AdvanceOperator(task_id=epoch_task(graph), doc_md=described(graph), outlets=assets_of(graph), **where)
         whole.set_upstream([*awaited.values()])
         whole.set_downstream(sinks)
         return dag
     tasks = {
-        each.name: AdvanceOperator(task_id=each.name, collection=each.name, doc_md=each.doc or None, **where)
+        each.name: AdvanceOperator(task_id=each.name, collection=each.name, doc_md=of_collection(graph, each), **where)
         for each in graph.collections
     }
     # No collection's or sink's name begins with an underscore.
     is_taken = any(task_id == "complete" for task_id in (*tasks, *(each.name for each in graph.sinks)))
-    complete = CompleteOperator(task_id="_complete" if is_taken else "complete", **where)
+    complete = CompleteOperator(task_id="_complete" if is_taken else "complete", outlets=assets_of(graph), **where)
     complete.set_downstream(sinks)
     for each in graph.collections:
         tasks[each.name].set_upstream([tasks[name] for name in each.inputs if not is_foreign(name)])
@@ -169,25 +180,3 @@ def timetable(graph: Graph) -> CronDataIntervalTimetable | DeltaDataIntervalTime
     if isinstance(schedule.rule, str):
         return CronDataIntervalTimetable(schedule.rule, timezone="UTC")
     return DeltaDataIntervalTimetable(timedelta(microseconds=schedule.rule))
-
-
-def document(graph: Graph) -> str:
-    """What the DAG's page in Airflow says about the pipeline."""
-    rows = [
-        f"| `{each.name}` | {each.kind} | {', '.join(f'`{name}`' for name in each.inputs)} | {_cell(each.doc)} |"
-        for each in graph.collections
-    ]
-    rows += [
-        f"| `{each.name}` | sink | {', '.join(f'`{name}`' for name in each.inputs)} | {_cell(each.doc)} |" for each in graph.sinks
-    ]
-    table = ["| collection | kind | inputs | what it is |", "|---|---|---|---|", *rows]
-    return "\n".join([*((graph.doc, "") if graph.doc else ()), *table])
-
-
-def _cell(doc: str) -> str:
-    return _first_sentence(doc).replace("|", "\\|")
-
-
-def _first_sentence(doc: str) -> str:
-    paragraph = " ".join(doc.strip().partition("\n\n")[0].split())
-    return re.split(r"(?<=[.!?]) ", paragraph)[0]

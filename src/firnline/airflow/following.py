@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from firnline.airflow.api import FINISHED, Api, Run, Task
 from firnline.airflow.server import Server
-from firnline.errors import CODES, FirnlineError
+from firnline.errors import FirnlineError, code_in
 from firnline.model.epoch import Epoch, to_datetime, to_micros
 from firnline.model.graph import Graph
 
-_CODED = re.compile(r"\b(" + "|".join(CODES) + r"): ")
 _RAISED = ("AirflowFailException: ", "AirflowException: ")
 
 
@@ -36,10 +34,9 @@ class TaskFailedError(FirnlineError):
     def __init__(self, epoch: str, task: str, log: Sequence[str]) -> None:
         raised = [line.removeprefix(prefix) for line in log for prefix in _RAISED if line.startswith(prefix)]
         text = raised[0] if raised else "\n".join(log[-15:])
-        found = _CODED.search(text)
         files = [line for line in log if line.endswith(".log")]
         super().__init__(
-            found.group(1) if found else "STAGE_FAILED",
+            code_in(text) or "STAGE_FAILED",
             f"the task {task!r} of {epoch} failed: {text.strip()}",
             todo=f"The task's log: {files[0]}" if files else None,
         )

@@ -26,6 +26,7 @@ from airflow.sdk.exceptions import (
     AirflowRescheduleException,
 )
 
+from firnline.airflow.assets import tell
 from firnline.airflow.connection import Cold, Warm, where
 from firnline.airflow.metrics import emit
 from firnline.airflow.warden import family
@@ -92,7 +93,7 @@ class AdvanceOperator(SparkSubmitOperator):
             subject = f"{subject} at {graph.schedule.label(epoch.lower)}"
             outcome = self._outcome(context, project, graph, epoch, subject)
             if self.collection is None:
-                _complete(self, project, graph, epoch)
+                _complete(self, project, graph, epoch, context)
             return outcome
         except FirnlineError as error:
             raise _told(self, subject, str(error), error.retryable) from None
@@ -203,7 +204,7 @@ class CompleteOperator(BaseOperator):
             project, graph = _loaded(self.root, self.pipeline)
             epoch = epoch_of(graph, context)
             subject = f"{self.pipeline} at {graph.schedule.label(epoch.lower)}"
-            _complete(self, project, graph, epoch)
+            _complete(self, project, graph, epoch, context)
         except FirnlineError as error:
             raise _told(self, subject, str(error), error.retryable) from None
 
@@ -453,11 +454,11 @@ class ReplicateOperator(BaseOperator):
         return copied
 
 
-def _complete(task: BaseOperator, project: Project, graph: Graph, epoch: Epoch) -> None:
+def _complete(task: BaseOperator, project: Project, graph: Graph, epoch: Epoch, context: Any) -> None:
     from firnline.runtime.advance import complete
 
-    complete(project, graph, epoch)
-    emit(project, graph, epoch)
+    frontier = complete(project, graph, epoch)
+    tell(graph, epoch, frontier, emit(project, graph, epoch), context["outlet_events"])
     task.log.info("complete: all collections of %s hold %s", graph.name, graph.schedule.label(epoch.lower))
 
 

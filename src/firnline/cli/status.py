@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -73,6 +74,13 @@ def _print(found: list[PipelineStatus]) -> None:
         if entry.sinks:
             lines = [(each.sink, each.upper, each.waiting, len(each.failed)) for each in entry.sinks]
             print_table("sinks", ("sink", "delivered up to", "waiting", "failed"), lines)
+        if entry.late_by:
+            due = f"{timedelta(seconds=entry.freshness or 0.0)} after their end"
+            errors.print(
+                f"late: epochs are due {due}; {entry.pipeline} is late by {timedelta(seconds=round(entry.late_by))}",
+                style="red",
+                markup=False,
+            )
         for sink in entry.sinks:
             for failure in sink.failed:
                 errors.print(f"failed: the sink {sink.sink} at {failure}", style="red", markup=False)

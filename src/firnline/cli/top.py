@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -111,6 +112,7 @@ def _panel(found: Overview) -> Panel:
         table.add_row(*_row(line))
     frontier = f"complete up to {found.status.frontier}" if found.status.frontier else "no epoch is complete yet"
     due = f", {found.lag} due" if found.lag else ""
+    due += f", [red]late by {timedelta(seconds=round(found.status.late_by))}[/red]" if found.status.late_by else ""
     title = f"[bold]{found.pipeline}[/bold]  {frontier}{due}, safe point {found.safety.safe_point}, since {found.safety.since}"
     worst = max((line.condition for line in found.collections), key=list(_COLORS).index, default="whole")
     return Panel(Group(table, *_said(found)), title=title, title_align="left", border_style=_COLORS[worst])

@@ -98,6 +98,7 @@ class Pipeline:
             (``"per-epoch"``).
         on_change: What happens when an epoch meets a stage whose plan changed: ``"await_approval"`` stops until somebody approves
             the change, ``"allow"`` goes on with it, ``"reject"`` stops for good.
+        freshness: How soon after its end an epoch has to be complete: ``"2h"`` or a timedelta. A pipeline that is late says so.
     """
 
     def __init__(
@@ -114,6 +115,7 @@ class Pipeline:
         recovery_time: object = "1h",
         tasks: Tasks = "per-collection",
         on_change: OnChange = "await_approval",
+        freshness: object = None,
     ) -> None:
         frame = sys._getframe(1)
         self.name = name
@@ -127,6 +129,7 @@ class Pipeline:
         self.recovery_time = recovery_time
         self.tasks: Tasks = tasks
         self.on_change: OnChange = on_change
+        self.freshness = freshness
         self.where = Location(frame.f_code.co_filename, frame.f_lineno)
         self.declared: list[tuple[Collection, Function]] = []
         self.without_keys: list[Collection] = []

@@ -51,6 +51,8 @@ class Graph:
     """What Airflow has of an epoch: a task for each collection, or one for all."""
     on_change: OnChange = "await_approval"
     """What becomes of an epoch whose stage has other code than made the epochs before it."""
+    freshness: float | None = None
+    """In seconds: how soon after its end an epoch has to be complete."""
 
     def collection(self, name: str) -> Collection:
         """The collection of that name; one of another pipeline that is read here by its full name."""
@@ -93,7 +95,7 @@ class Graph:
         more = (data["fingerprints"], data["recovery_budget"], Retention(**data["keep"]), data["doc"], data["has_loss_handler"])
         kept = (tuple(data["replicas"]), data["recovery_time"])
         sinks = tuple(map(Sink.of_json, data["sinks"]))
-        schedule, running = Schedule(**data["schedule"]), (data["tasks"], data["on_change"])
+        schedule, running = Schedule(**data["schedule"]), (data["tasks"], data["on_change"], data["freshness"])
         return cls(data["name"], schedule, collections, *more, *kept, foreign, sinks, *running)
 
 
@@ -156,6 +158,7 @@ def check(
         sinks=tuple(sink for sink, _ in pipeline.sinks),
         tasks=pipeline.tasks,
         on_change=pipeline.on_change,
+        freshness=None if pipeline.freshness is None else seconds_of(pipeline.freshness),
     )
 
 
@@ -184,7 +187,9 @@ def _pipeline_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
         Retention.parse(pipeline.keep, is_timed)
     except ValueError as problem:
         yield FirnlineError("BAD_OPTION", f"keep: {problem}", pipeline.where)
-    for name in ("recovery_budget", "recovery_time"):
+    if pipeline.freshness is not None and not is_timed:
+        yield FirnlineError("BAD_OPTION", "freshness: integer epochs know no clock", pipeline.where)
+    for name in ("recovery_budget", "recovery_time", *(() if pipeline.freshness is None else ("freshness",))):
         try:
             seconds_of(getattr(pipeline, name))
         except ValueError as problem:

@@ -11,6 +11,8 @@ from firnline.model.fingerprint import Fingerprint
 from firnline.model.graph import Graph
 from firnline.model.names import QUARANTINE
 from firnline.plan.advance import advance
+from firnline.plan.freshness import late_by
+from firnline.plan.frontier import Frontier
 from firnline.runtime.code_plan import today
 from firnline.runtime.gaps import of_pipeline, sentence
 from firnline.runtime.project import Project
@@ -57,7 +59,10 @@ class SinkStatus:
 
 @dataclass(frozen=True, slots=True)
 class PipelineStatus:
-    """A pipeline's status: its frontier, safe point and horizon (where the last epoch that is due ends), collections, sinks."""
+    """A pipeline's status: its frontier, safe point and horizon (where the last epoch that is due ends), collections, sinks.
+
+    ``late_by`` is by how many seconds it misses the freshness that it asks for; None if it asks for none.
+    """
 
     pipeline: str
     frontier: str | None
@@ -65,6 +70,8 @@ class PipelineStatus:
     horizon: str | None
     collections: tuple[CollectionStatus, ...]
     sinks: tuple[SinkStatus, ...]
+    freshness: float | None = None
+    late_by: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +138,15 @@ def status(project: Project, graph: Graph) -> PipelineStatus:
         horizon=schedule.label(due),
         collections=tuple(lines),
         sinks=_sinks(project, graph) if graph.sinks else (),
+        freshness=graph.freshness,
+        late_by=_late_by(graph, frontier),
     )
+
+
+def _late_by(graph: Graph, frontier: Frontier | None) -> float | None:
+    if graph.freshness is None:
+        return None
+    return late_by(graph.schedule, frontier.upper if frontier else None, graph.freshness, to_micros(world().now()))
 
 
 def steps(project: Project, graph: Graph, upto: Epoch | None) -> list[Step]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from firnline.airflow.names import epoch_task
 from firnline.errors import FirnlineError
 from firnline.model.epoch import to_datetime
 from firnline.model.foreign import is_foreign
@@ -35,7 +36,8 @@ def pipeline_document(graph: Graph, found: Overview, tasks: Mapping[Key, Task]) 
 
 
 def _cell(graph: Graph, collection: str, cell: Cell, tasks: Mapping[Key, Task]) -> dict[str, Any]:
-    task = tasks.get((collection, to_datetime(graph.schedule.point(cell.epoch)))) if graph.schedule.timed else None
+    name = epoch_task(graph) if graph.tasks == "per-epoch" else collection
+    task = tasks.get((name, to_datetime(graph.schedule.point(cell.epoch)))) if graph.schedule.timed else None
     return {**asdict(cell), "state": _state(cell.state, task), "run": None if task is None else task.run}
 
 
@@ -57,6 +59,7 @@ def summary_document(found: Overview) -> dict[str, Any]:
         "frontier": found.status.frontier,
         "safe_point": found.status.safe_point,
         "lag": found.lag,
+        "late_by": found.status.late_by,
         "conditions": [line.condition for line in found.collections],
         "strip": [{"epoch": cells[0].epoch, "state": min((cell.state for cell in cells), key=WORST.index)} for cells in epochs],
     }

@@ -314,3 +314,22 @@ def test_options_of_an_intake_that_make_no_sense_are_refused(options: dict[str, 
     def dumped(epoch: Any) -> Any: ...
 
     assert problems(web) == ["BAD_OPTION"]
+
+
+def test_freshness_is_a_duration_and_survives_storage() -> None:
+    web = fl.Pipeline("web", schedule="@daily", start="2026-01-01", freshness="2h")
+
+    @web.source(keys=["a"])
+    def first(epoch: Any) -> Any: ...
+
+    graph = check(web, FINGERPRINTS)
+    assert graph.freshness == 7200.0
+    assert Graph.of_json(graph.as_json()) == graph
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"schedule": "@daily", "start": "2026-01-01", "freshness": "soon"}, {"schedule": 1, "start": 0, "freshness": "2h"}],
+)
+def test_a_freshness_without_a_clock_is_refused(options: dict[str, Any]) -> None:
+    assert problems(fl.Pipeline("web", **options)) == ["BAD_OPTION"]

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from firnline.model.epoch import Schedule, to_datetime
 from firnline.runtime.history import told
 from firnline.runtime.lineage import Edge, Lineage, Node
 from firnline.runtime.overview import overview
 from firnline.runtime.project import Project
 from firnline.web.documents import (
     WORST,
+    _cell,
     _state,
     lineage_document,
     pipeline_document,
@@ -54,6 +57,16 @@ def test_a_pipeline_is_plain_json_with_its_runs(web: Project) -> None:
         "retention": False,
         "frontier": False,
     }
+
+
+def test_an_epoch_that_is_one_task_is_the_task_of_every_collection(web: Project) -> None:
+    daily = Schedule.parse("@daily", "2026-01-01", None)
+    cell = replace(overview(web, of_today(web)).collections[0].cells[0], epoch="2026-01-01", state="computed")
+    tasks = {("epoch", to_datetime(daily.start)): Task("r", "success", "kept")}
+    for how, state, run in (("per-epoch", "kept", "r"), ("per-collection", "computed", None)):
+        graph = replace(of_today(web), schedule=daily, tasks=how)
+        shown = _cell(graph, "any", cell, tasks)  # type: ignore[arg-type]
+        assert (shown["state"], shown["run"]) == (state, run)
 
 
 def test_a_summary_tells_the_worst_of_each_epoch(web: Project) -> None:

@@ -1,6 +1,6 @@
 // All pipelines that the user may see.
 
-import { h, plural } from "./dom.js";
+import { h, plural, time } from "./dom.js";
 import { CONDITIONS } from "./words.js";
 import { worst } from "./overview.js";
 
@@ -21,6 +21,6 @@ function card(each, open) {
     h("span", { class: "row" }, h("strong", {}, each.pipeline), h("span", { class: `badge ${condition}` }, CONDITIONS[condition])),
     each.doc && h("span", { class: "dim clamp" }, each.doc),
     h("span", { class: "strip", "aria-hidden": "true" }, each.strip.map((cell) => h("i", { class: cell.state, title: `${cell.epoch}: ${cell.state}` }))),
-    h("span", { class: "row dim" }, h("span", {}, each.frontier ? `complete up to ${each.frontier}` : "no epoch is complete yet"), h("span", {}, each.lag ? `${plural(each.lag, "epoch")} due` : "up to date")),
+    h("span", { class: "row dim" }, h("span", {}, each.frontier ? `complete up to ${each.frontier}` : "no epoch is complete yet"), h("span", {}, each.late_by ? `late by ${time(each.late_by)}` : each.lag ? `${plural(each.lag, "epoch")} due` : "up to date")),
   );
 }

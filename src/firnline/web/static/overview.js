@@ -25,10 +25,12 @@ function tiles(told) {
   const failed = told.collections.filter((each) => each.condition === "failed");
   const names = (lines) => lines.map((each) => each.name).join(", ");
   const whole = failed.length ? "failed" : lacking.length ? "gap" : "whole";
-  const { frontier } = told.status;
+  const { frontier, freshness, late_by: late } = told.status;
+  const due = told.lag ? `${plural(told.lag, "epoch")} due and not complete` : "every epoch that is due is there";
+  const fresh = late ? `late by ${time(late)}: due ${time(freshness)} after their end` : freshness ? `${due}; in time for ${time(freshness)}` : due;
   return [
     tile("Whole", whole, failed.length ? `${plural(failed.length, "collection")} failed` : lacking.length ? `${plural(lacking.length, "collection")} lack rows` : "Nothing is missing", failed.length ? names(failed) : lacking.length ? names(lacking) : plural(told.collections.length, "collection")),
-    tile("Fresh", told.lag ? "behind" : "whole", frontier ? `Complete up to ${frontier}` : "No epoch is complete yet", told.lag ? `${plural(told.lag, "epoch")} due and not complete` : "every epoch that is due is there"),
+    tile("Fresh", late ? "failed" : told.lag ? "behind" : "whole", frontier ? `Complete up to ${frontier}` : "No epoch is complete yet", fresh),
     tile("Safe", "plain", `Safe point ${told.safety.safe_point}`, `all after it would take ${time(told.safety.seconds)} to compute again`),
   ];
 }
