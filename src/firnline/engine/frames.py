@@ -9,11 +9,12 @@ them are brought together, and the many are only looked through.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import reduce
 from operator import and_
 
 import pyarrow as pa
+from google.protobuf.message import Message
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.connect.client import SparkConnectClient
@@ -62,6 +63,37 @@ def is_literal(relation: Relation) -> bool:
         return kind is not None
     made = getattr(relation, kind)
     return "input" in made.DESCRIPTOR.fields_by_name and isinstance(made.input, Relation) and is_literal(made.input)
+
+
+_INSIDE = ("local_relation", "cached_local_relation", "cached_remote_relation", "range")
+"""Relations whose rows stand in the plan, or were computed when it was made."""
+
+
+def is_settled(relation: Relation, paths: Collection[str]) -> bool:
+    """Whether a plan gives the same rows whenever it runs: they stand in it, or in files of these paths.
+
+    What is read under a name, by a query's text or from other files may be something else by then.
+    """
+    return all(_is_settled(leaf, paths) for leaf in _leaves(relation))
+
+
+def _is_settled(leaf: Relation, paths: Collection[str]) -> bool:
+    if leaf.WhichOneof("rel_type") != "read":
+        return leaf.WhichOneof("rel_type") in _INSIDE
+    read = leaf.read.data_source.paths if leaf.read.HasField("data_source") else ()
+    return bool(read) and set(read) <= set(paths)
+
+
+def _leaves(message: Message) -> Iterator[Relation]:
+    """The relations in a message that have none below them."""
+    below = [leaf for each in _messages(message) for leaf in _leaves(each)]
+    yield from below if below or not isinstance(message, Relation) else [message]
+
+
+def _messages(message: Message) -> Iterator[Message]:
+    for field, value in message.ListFields():
+        if field.message_type is not None and not field.message_type.GetOptions().map_entry:
+            yield from value if field.is_repeated else [value]
 
 
 def arrow_of(frame: DataFrame) -> pa.Table:

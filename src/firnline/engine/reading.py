@@ -23,6 +23,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from firnline.engine.database import Database
 from firnline.engine.footers import check_columns
+from firnline.engine.frames import is_settled, relation_of
 from firnline.engine.kafka import Topic
 from firnline.engine.lines import check_lines
 from firnline.engine.outside import Determinants, Outside, nothing_earlier
@@ -71,6 +72,7 @@ class SourceEpoch:
     _read: list[DataFrame] = field(default_factory=list)
     _malformed: list[DataFrame] = field(default_factory=list)
     _kept: list[DataFrame] = field(default_factory=list)
+    _paths: set[str] = field(default_factory=set)
 
     @classmethod
     def of(
@@ -194,6 +196,10 @@ class SourceEpoch:
         after, upto = self._outside.since_last(f"kafka {topic}", source.reached)
         return source.rows(after, upto)
 
+    def is_settled(self, frame: DataFrame) -> bool:
+        """Whether a frame's rows are the same whenever they are computed: they are in its plan, or in files that were listed."""
+        return is_settled(relation_of(frame), self._paths)
+
     def check_unchanged(self) -> None:
         """Refuse what was read from a file that somebody wrote to meanwhile."""
         changed = self._outside.changed()
@@ -205,6 +211,7 @@ class SourceEpoch:
         if not found:
             return self.spark.createDataFrame([], wanted)
         paths = [_GLOB.sub(r"\\\g<0>", str(path)) for path in found]  # Spark is told each file by its very name
+        self._paths.update(paths)
         if format == "parquet":
             check_columns(found, wanted.names)
         if format in _TYPED:

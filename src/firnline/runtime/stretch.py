@@ -88,7 +88,7 @@ class Stretch:
             with told(first.collection, first.declared.graph.schedule.label(first.epoch.lower), first.project.settings):
                 made = self._derived() if first.collection.kind == "stage" else self._taken_in()
         except FirnlineError as error:
-            return Apart(str(error))
+            return Apart(str(error), is_lasting=True)
         if isinstance(made, Apart):
             return made
         return self._published([run for run in self.runs if run.epoch in made.inputs], generation, made)
@@ -189,12 +189,16 @@ class Stretch:
     def _returned(self, runs: Sequence[StageRun], givens: Sequence[SourceEpoch]) -> _Computed | Apart:
         began = time.monotonic()
         intakes = [intake_of(run, given) for run, given in zip(runs, givens, strict=True)]
-        taken = [intake.taken() for intake in intakes]
+        taken = []
+        for given, intake in zip(givens, intakes, strict=True):
+            taken.append(intake.taken())
+            if not given.is_settled(taken[-1]):  # what the function does for the next epoch may change what is read for this one
+                return Apart("it reads more than files that were listed, and rows that it has made itself", is_lasting=True)
         columns = [intake.columns(frame) for intake, frame in zip(intakes, taken, strict=True)]
         if any(each != columns[0] for each in columns):
-            return Apart("its epochs have different columns")
+            return Apart("its epochs have different columns", is_lasting=True)
         if count_malformed(givens):
-            return Apart("some records are malformed")
+            return Apart("some records are malformed", is_lasting=True)
         destination = intakes[0].into(columns[0])
         names = [*destination.names, DIFF]
         frames = [
