@@ -63,30 +63,28 @@ class AdoptIntake(Taking):
     def staged(self, delta: Relation, destination: Destination, generation: int) -> Staged | Verdict:
         """The table's files, named beside the main line; or its rows, written there."""
         found = self._found()
-        reason = found if isinstance(found, str) else None
-        if isinstance(found, Adoptable):
-            made = self._named(found, delta, destination, generation)
-            if made is not None:
-                self.outcome.update(files=len(found.files))
-                return made
-            reason = "its files alone do not say what its rows are"
-        _logger.warning("%s is copied into %s: %s", self._name, self.run.collection.name, reason)
-        self.outcome.update(copied=reason)
+        made = found if isinstance(found, str) else self._named(found, delta, destination, generation)
+        if not isinstance(made, str):
+            return made
+        _logger.warning("%s is copied into %s: %s", self._name, self.run.collection.name, made)
+        self.outcome.update(copied=made)
         return super().staged(delta, destination, generation)
 
-    def _named(self, found: Adoptable, delta: Relation, destination: Destination, generation: int) -> Staged | Verdict | None:
+    def _named(self, found: Adoptable, delta: Relation, destination: Destination, generation: int) -> Staged | Verdict | str:
+        """What is staged then; or why the files do not do."""
         run, log = self.run, destination.log
         catalog = run.project.catalog
         if not adopting.is_ready(catalog, log, found):
-            return None
+            return "the log was there before"
         adopting.keep(found, self._snapshot, f"firnline_{log.pipeline}_{log.collection}")
         made = destination.stage_named(
             lambda: adopting.stage(catalog, log, found, run.attempt, run.epoch.lower), run.epoch, generation, run.attempt
         )
         if isinstance(made, Verdict) or made.digests == destination.digests(delta, run.epoch):
+            self.outcome.update(files=len(found.files))
             return made
         log.discard(run.attempt)
-        return None
+        return "its files alone do not say what its rows are"
 
     @property
     def determinants(self) -> Mapping[str, Any]:
