@@ -9,7 +9,10 @@ from typing import Any
 from pyspark.sql.connect.session import SparkSession
 
 import firnline as fl
+from firnline.model.epoch import Epoch
+from firnline.runtime.advance import complete
 from firnline.runtime.project import Project
+from firnline.runtime.rewind import rewind
 from tests.shelf import Shelf, comparable, multiset
 from tests.spark.running import run_epoch
 from tests.unit.runtime.test_changes import HISTORY as CHANGED
@@ -90,6 +93,20 @@ def test_spark_tells_the_same_changes(project: Callable[..., Project], spark: Sp
             asked: dict[str, Any] = {"after": after, "columns": columns, "net": net, "where": "id < 6", "project": made}
             told = fl.changes("out_changed.visits", **asked)
             assert multiset(told.to_spark(spark).toArrow().to_pylist()) == multiset(told.to_arrow().to_pylist())
+
+    reader = fl.reader("copier", lease="1d", pipeline="out_changed", project=made)
+    rewind(made, made.graph("out_changed"), 2, None, "me")
+    for net in (True, False):
+        undone = reader.changes("out_changed.visits", net=net)
+        assert multiset(undone.to_spark(spark).toArrow().to_pylist()) == multiset(undone.to_arrow().to_pylist())
+        assert undone.upto == "1__1"
+    del shelf.deltas[2:]
+    shelf.publish(CHANGED[2])
+    complete(made, made.graph("out_changed"), Epoch(2, 3))
+    for net in (True, False):
+        told = reader.changes("out_changed.visits", net=net)
+        assert multiset(told.to_spark(spark).toArrow().to_pylist()) == multiset(told.to_arrow().to_pylist())
+        assert told.to_arrow().num_rows > 0
 
 
 def test_what_goes_out_is_the_state_at_every_epoch(project: Callable[..., Project], spark: SparkSession) -> None:
