@@ -20,10 +20,12 @@ from pyspark.sql.connect.session import SparkSession
 
 from bench.dedup.pipeline import ANYWHERE, EVENTS, MODULE, NAME, PARTS, RECENT, RECENTLY, SEEN
 from bench.project import project_in
-from firnline.engine.frames import deltas, frame_of, relation_of, table_name
+from firnline.engine import staging
+from firnline.engine.frames import deltas, frame_of, table_name
 from firnline.engine.looking_up import first_of
 from firnline.engine.reading import SourceEpoch
 from firnline.engine.session import opened
+from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
 from firnline.model.names import DIFF
 from firnline.runtime.advance import advance, complete
@@ -92,7 +94,7 @@ def compared(project: Project, session: SparkSession, seen: int, new: int, runs:
     declared = project.declared(NAME)
     if project.log(NAME, EVENTS).head() is None:
         say(f"writing {seen:,} ids")
-        _fill(session, project)
+        _fill(session, project, seen)
     say("writing the epoch after them")
     list(advance(project, declared, session, EVENTS, Epoch(RECENT, RECENT + 1)))
     complete(project, declared.graph, Epoch(RECENT, RECENT + 1))
@@ -109,15 +111,18 @@ def compared(project: Project, session: SparkSession, seen: int, new: int, runs:
     return found
 
 
-def _fill(session: SparkSession, project: Project) -> None:
-    """Write the first epoch, of which no id is there twice, without asking whether one is."""
+def _fill(session: SparkSession, project: Project, seen: int) -> None:
+    """Write the first epoch, of which no id is there twice, without asking whether one is; nobody will ask for its digests."""
     run, given = _run(session, project, SEEN)
     intake = intake_of(run, given)
     taken = intake.taken()
     destination = intake.into(intake.columns(taken))
     rows = in_order(taken.withColumn(DIFF, F.lit(1).cast("bigint")), [*destination.names, DIFF])
-    made = destination.stage(relation_of(rows), run.epoch, 0, run.attempt, is_proven=True)
-    assert isinstance(made, Staged)
+    by = destination.placement
+    placed = staging.placed(rows, destination.columns, by.partition_by, by.parts, run.epoch.lower)
+    staging.stage(session, placed, destination.table, run.attempt, run.epoch.lower)
+    snapshot = destination.log.staged(run.attempt)
+    made = Staged(snapshot, run.attempt, {(run.epoch.lower, 0): Digest(seen, seen)})
     destination.publish(made, run.epoch, 0, run.fingerprint, {}, 0.0)
     given.close()
 

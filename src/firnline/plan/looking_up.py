@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-FPP = 0.00001
+FPP = 0.00002
 """How often a Bloom filter says of an id that is not there that it may be."""
 LEAST_ROWS = 2_000_000
 """Fewer rows are sooner read than a filter of many values is planned."""
