@@ -36,7 +36,7 @@ from firnline.plan.stretching import length
 from firnline.runtime.attempt import Apart, Digests, Published
 from firnline.runtime.derived import Derived
 from firnline.runtime.evaluation import in_order, told
-from firnline.runtime.intake import intake_of
+from firnline.runtime.intake import adopts, intake_of
 from firnline.runtime.stage_plan import made_of, plan_of
 from firnline.runtime.stage_run import StageRun
 from firnline.runtime.writing import Destination
@@ -170,7 +170,7 @@ class Stretch:
         if refusal is not None:
             return Apart(refusal, is_lasting=True)
         own = first.project.log(first.declared.graph.name, first.collection.name).head()
-        if own is None or own.snapshot is None:
+        if own is None or own.snapshot is None or adopts(first):
             return Apart("its first epoch is taken in by itself")
         runs = self.runs[: length((own.rows for _ in self.runs), FEW)]  # as if all were like the one before
         if len(runs) < 2:

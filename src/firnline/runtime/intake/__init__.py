@@ -25,5 +25,9 @@ _KINDS: Mapping[str, type[Taking]] = MappingProxyType(
 def intake_of(run: StageRun, given: SourceEpoch) -> Taking:
     """The intake of a run's source, for its epoch."""
     intake = _KINDS[run.collection.intake.kind](run, given)
-    is_first = run.epoch.lower == run.declared.graph.schedule.start
-    return AdoptIntake(run, given, intake) if run.collection.adopt is not None and is_first else intake
+    return AdoptIntake(run, given, intake) if adopts(run) else intake
+
+
+def adopts(run: StageRun) -> bool:
+    """Whether a run's epoch is a table that is there."""
+    return run.collection.adopt is not None and run.epoch.lower == run.declared.graph.schedule.start
