@@ -49,7 +49,13 @@ def doctor(profile: Profile = None, only: Only = None, extras: With = None, mend
     wrong = [(name, finding) for name, finding in found if finding.is_wrong]
     if json:
         items = [
-            {"name": name, "ok": finding.ok, "detail": finding.detail, "how_to_mend": None if finding.ok else finding.how_to_mend}
+            {
+                "name": name,
+                "ok": finding.ok,
+                "is_needed": finding.is_needed,
+                "detail": finding.detail,
+                "how_to_mend": None if finding.ok else finding.how_to_mend,
+            }
             for name, finding in found
         ]
         print_json({"ok": not wrong, "prerequisites": items})

@@ -38,7 +38,7 @@ def pipeline_document(graph: Graph, found: Overview, tasks: Mapping[Key, Task]) 
 def _cell(graph: Graph, collection: str, cell: Cell, tasks: Mapping[Key, Task]) -> dict[str, Any]:
     name = epoch_task(graph) if graph.tasks == "per-epoch" else collection
     task = tasks.get((name, to_datetime(graph.schedule.point(cell.epoch)))) if graph.schedule.timed else None
-    return {**asdict(cell), "state": _state(cell.state, task), "run": None if task is None else task.run}
+    return {**asdict(cell), "state": _state(cell.state, task), "task": name, "run": None if task is None else task.run}
 
 
 def _state(state: State, task: Task | None) -> str:

@@ -63,10 +63,10 @@ def test_an_epoch_that_is_one_task_is_the_task_of_every_collection(web: Project)
     daily = Schedule.parse("@daily", "2026-01-01", None)
     cell = replace(overview(web, of_today(web)).collections[0].cells[0], epoch="2026-01-01", state="computed")
     tasks = {("epoch", to_datetime(daily.start)): Task("r", "success", "kept")}
-    for how, state, run in (("per-epoch", "kept", "r"), ("per-collection", "computed", None)):
+    for how, *expected in (("per-epoch", "kept", "epoch", "r"), ("per-collection", "computed", "any", None)):
         graph = replace(of_today(web), schedule=daily, tasks=how)
         shown = _cell(graph, "any", cell, tasks)  # type: ignore[arg-type]
-        assert (shown["state"], shown["run"]) == (state, run)
+        assert [shown["state"], shown["task"], shown["run"]] == expected
 
 
 def test_a_summary_tells_the_worst_of_each_epoch(web: Project) -> None:

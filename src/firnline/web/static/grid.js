@@ -90,7 +90,7 @@ function detail(told, line, cell, { open, refresh }) {
     ["took", time(cell.seconds)],
     ["published", minute(cell.published_at)],
   ];
-  const href = cell.run && runPage(told.pipeline, cell.run, line.name);
+  const href = cell.run && runPage(told.pipeline, cell.run, cell.task);
   return h(
     "div",
     { class: "detail", role: "region", "aria-label": `Details of ${line.name} at ${cell.epoch}` },
