@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.postgresql import postgres_port, postgres_server, postgres_uri
 from tests.project import copy_amplab, make_project
+from tests.rest_catalog import rest_uri
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
@@ -24,7 +25,7 @@ settings.register_profile("firnline", deadline=None, suppress_health_check=[Heal
 settings.register_profile("nightly", settings.get_profile("firnline"), max_examples=2000)
 settings.load_profile("firnline")
 
-__all__ = ["postgres_port", "postgres_server", "postgres_uri"]
+__all__ = ["postgres_port", "postgres_server", "postgres_uri", "rest_uri"]
 
 ON_SPARK = ("spark", "faults", "cluster")
 

@@ -151,7 +151,10 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "PATH_OUTSIDE_ROOT": Code("Keep paths inside the project, or add the folder to 'roots' in firnline.toml."),
         # the log, and what it stands on
         "COMMIT_CONTENDED": Code("Nothing: other writers kept winning; a retry goes on from the log.", retryable=True),
-        "CATALOG_UNAVAILABLE": Code("Check that the catalog database can be reached and is not locked.", retryable=True),
+        "CATALOG_UNAVAILABLE": Code(
+            "Check that the catalog can be reached and, if it is a database, is not locked.", retryable=True
+        ),
+        "CATALOG_REFUSED": Code("Correct the token or credential in FIRNLINE_CATALOG_OPTIONS, or let the catalog grant more."),
         "STORAGE_UNAVAILABLE": Code("Make room, or make it writable; a retry goes on from the log.", retryable=True),
         "REPLICA_UNAVAILABLE": Code(
             "Mount it, make room or allow writing; epochs go on, and copying goes on from where it was.", retryable=True

@@ -11,7 +11,7 @@ import os
 import tomllib
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
@@ -37,6 +37,9 @@ class Settings(BaseSettings):
     """Everything Firnline writes by default: warehouse, catalog, ledger, jars, Airflow's home."""
     warehouse: str = ""
     catalog_uri: str = ""
+    """The catalog's database, or the address of a REST catalog."""
+    catalog_options: dict[str, str] = {}
+    """Iceberg's options of a REST catalog, such as ``warehouse``, ``credential`` and ``scope``."""
     ledger_uri: str = ""
     airflow_uri: str = ""
     """Airflow's own database; SQLite in its home where there is none."""
@@ -115,6 +118,11 @@ class Settings(BaseSettings):
     def airflow_home(self) -> Path:
         """Airflow's home of this project."""
         return self.work / "airflow"
+
+
+def is_rest(catalog_uri: str) -> bool:
+    """Whether a catalog is a REST service, and no database."""
+    return urlsplit(catalog_uri).scheme in {"http", "https"}
 
 
 def _given(file: Path) -> dict[str, Any]:

@@ -12,13 +12,13 @@ from firnline.tables.port import Tables
 from tests.simulation.memory import MemoryTables
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", "postgresql", "rest"])
 def iceberg(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
     """A real catalog."""
     return _catalog(request.param, request, tmp_path)
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "memory"])
+@pytest.fixture(params=["sqlite", "postgresql", "rest", "memory"])
 def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Tables:
     """Every implementation of the port."""
     return MemoryTables() if request.param == "memory" else _catalog(request.param, request, tmp_path)
@@ -27,5 +27,5 @@ def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Tables:
 def _catalog(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
     if kind == "sqlite":
         return Catalog(f"sqlite:///{tmp_path}/catalog.db", f"file://{tmp_path}/warehouse")
-    new_database: Callable[[], str] = request.getfixturevalue("postgres_uri")
-    return Catalog(new_database(), f"file://{tmp_path}/warehouse")
+    new: Callable[[], str] = request.getfixturevalue({"postgresql": "postgres_uri", "rest": "rest_uri"}[kind])
+    return Catalog(new(), f"file://{tmp_path}/warehouse")

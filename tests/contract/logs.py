@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from firnline.model.description import Verdict
 from firnline.model.digest import Digest
@@ -13,6 +14,9 @@ from firnline.model.stored_file import StoredFile
 from firnline.tables.log import ATTEMPT, Log
 from firnline.tables.sidecar import Input, Sidecar
 from tests.simulation.memory import MemoryTables
+
+in_a_database = pytest.mark.parametrize("iceberg", ["sqlite", "postgresql"], indirect=True)
+"""A catalog that can name a metadata file which is lost, and be locked; a service cannot."""
 
 STORED = pa.schema([("k", pa.string()), ("_epoch", pa.int64()), ("_diff", pa.int64()), ("_part", pa.int32())])
 

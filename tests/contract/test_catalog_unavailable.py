@@ -21,7 +21,7 @@ from firnline.tables.catalog import Catalog
 from firnline.tables.control import Control
 from firnline.tables.determinants import Determinants
 from firnline.tables.log import Log
-from tests.contract.logs import attempt, uppers
+from tests.contract.logs import attempt, in_a_database, uppers
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +49,7 @@ def new_log(catalog: Catalog) -> Log:
 @contextmanager
 def locked(catalog: Catalog) -> Iterator[Callable[[], None]]:
     """Somebody else locks the catalog; what ends it."""
-    url = catalog._database.url
+    url = catalog.pointers.database.url
     if url.get_backend_name() == "sqlite":
         with closing(sqlite3.connect(str(url.database), isolation_level=None, check_same_thread=False)) as other:
             other.execute("BEGIN EXCLUSIVE")
@@ -60,6 +60,7 @@ def locked(catalog: Catalog) -> Iterator[Callable[[], None]]:
             yield other.rollback
 
 
+@in_a_database
 def test_a_lock_that_stays_is_told_and_one_that_goes_is_waited_for(iceberg: Catalog) -> None:
     log = new_log(iceberg)
     with locked(iceberg) as release:
@@ -72,16 +73,17 @@ def test_a_lock_that_stays_is_told_and_one_that_goes_is_waited_for(iceberg: Cata
     assert uppers(log) == [10]
 
 
+@in_a_database
 def test_a_database_without_its_tables_is_not_taken_for_a_new_one(iceberg: Catalog) -> None:
     assert iceberg.table("web", "visits") is None
     assert iceberg.names("web") == set()
     new_log(iceberg)
-    iceberg._database.change("ALTER TABLE iceberg_tables RENAME TO elsewhere")
+    iceberg.pointers.database.change("ALTER TABLE iceberg_tables RENAME TO elsewhere")
     for ask in (lambda: iceberg.table("web", "visits"), lambda: iceberg.names("web"), lambda: Control(iceberg, "web").frontier()):
         with refused("CATALOG_UNAVAILABLE", "holds logs of 'web'"):
             ask()
     assert iceberg.names("another") == set()
-    iceberg._database.change("ALTER TABLE elsewhere RENAME TO iceberg_tables")
+    iceberg.pointers.database.change("ALTER TABLE elsewhere RENAME TO iceberg_tables")
     assert iceberg.names("web") == {"visits"}
 
 
@@ -91,6 +93,7 @@ def test_a_server_that_is_down(tmp_path: Path) -> None:
         catalog.table("web", "visits")
 
 
+@in_a_database
 def test_a_warehouse_that_takes_nothing(iceberg: Catalog, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     iceberg.warehouse = f"file://{tmp_path}/file"

@@ -16,7 +16,7 @@ from firnline.tables.metadata import SIDECAR
 from firnline.tables.port import Exchange, Tables
 from firnline.tables.rebuilding import rebuild_metadata
 from firnline.tables.sidecar import Repair
-from tests.contract.logs import file_of, lose, publish, rows, stage, uppers
+from tests.contract.logs import file_of, in_a_database, lose, publish, rows, stage, uppers
 from tests.simulation.memory import MemoryTables
 
 
@@ -114,6 +114,7 @@ def test_a_lost_manifest_is_written_anew(iceberg: Catalog) -> None:
     assert rows(log) == before
 
 
+@in_a_database
 def test_a_lost_metadata_file_is_written_anew_with_all_that_was_published(iceberg: Catalog) -> None:
     log = Log(iceberg, "web", "visits")
     log.create(pa.schema([("k", pa.string())]), ("k",), 0, {})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
 
 from firnline.errors import FirnlineError
@@ -49,33 +49,35 @@ def test_racing_publishers_of_one_epoch_publish_it_once(log: Log) -> None:
     assert uppers(log) == [30, 20, 10]
 
 
-def test_a_lost_answer_is_read_back(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit = SqlCatalog.commit_table
+def test_a_lost_answer_is_read_back(log: Log, iceberg: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = type(iceberg.opened)
+    commit = catalog.commit_table
     lost = []
 
-    def commit_and_lose_the_answer(self: SqlCatalog, *arguments: object) -> object:
+    def commit_and_lose_the_answer(self: Any, *arguments: object) -> object:
         answer = commit(self, *arguments)  # type: ignore[arg-type]
         if not lost:
             lost.append(answer)
             raise ConnectionError("the answer was lost")
         return answer
 
-    monkeypatch.setattr(SqlCatalog, "commit_table", commit_and_lose_the_answer)
+    monkeypatch.setattr(catalog, "commit_table", commit_and_lose_the_answer)
     assert log.publish(0, attempt(0, 10, "a"), None) is Verdict.FREE
     assert lost
     assert uppers(log) == [10]
 
 
-def test_a_commit_that_fails_before_it_lands_is_tried_again(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit = SqlCatalog.commit_table
+def test_a_commit_that_fails_before_it_lands_is_tried_again(log: Log, iceberg: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = type(iceberg.opened)
+    commit = catalog.commit_table
     failures = [ConnectionError("not reached"), CommitFailedException("somebody else"), ValueError("a stale sequence number")]
 
-    def fail_first(self: SqlCatalog, *arguments: object) -> object:
+    def fail_first(self: Any, *arguments: object) -> object:
         if failures:
             raise failures.pop()
         return commit(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(SqlCatalog, "commit_table", fail_first)
+    monkeypatch.setattr(catalog, "commit_table", fail_first)
     assert log.publish(0, attempt(0, 10, "a"), None) is Verdict.FREE
     assert uppers(log) == [10]
 
@@ -92,15 +94,16 @@ def test_rows_are_staged_sorted_beside_the_main_line_and_published_with_it(log: 
 
 
 def test_staging_that_loses_a_race_leaves_no_file_behind(log: Log, iceberg: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    commit = SqlCatalog.commit_table
+    catalog = type(iceberg.opened)
+    commit = catalog.commit_table
     losses = [CommitFailedException("somebody else"), ConnectionError("not reached")]
 
-    def lose_first(self: SqlCatalog, *arguments: object) -> object:
+    def lose_first(self: Any, *arguments: object) -> object:
         if losses:
             raise losses.pop(0)
         return commit(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(SqlCatalog, "commit_table", lose_first)
+    monkeypatch.setattr(catalog, "commit_table", lose_first)
     log.stage("a", 0, rows("x"))
     assert iceberg.iceberg("web", "visits").scan(snapshot_id=log.staged("a")).to_arrow().num_rows == 1
     data = list(Path(iceberg.warehouse.removeprefix("file://")).rglob("*.parquet"))
@@ -114,11 +117,11 @@ def test_pyicebergs_own_retry_stays_a_table_property_for_spark(log: Log) -> None
     assert "commit.retry.num-retries" not in table.properties
 
 
-def test_a_commit_that_never_lands_ends_with_a_code(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: SqlCatalog, *arguments: object) -> object:
+def test_a_commit_that_never_lands_ends_with_a_code(log: Log, iceberg: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Any, *arguments: object) -> object:
         raise CommitFailedException("always somebody else")
 
-    monkeypatch.setattr(SqlCatalog, "commit_table", refuse)
+    monkeypatch.setattr(type(iceberg.opened), "commit_table", refuse)
     monkeypatch.setattr("firnline.tables.commit._MOST_ATTEMPTS", 4)
     with pytest.raises(FirnlineError, match="COMMIT_CONTENDED"):
         log.publish(0, attempt(0, 10, "a"), None)

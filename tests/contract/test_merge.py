@@ -21,7 +21,7 @@ from firnline.tables.port import Exchange, Tables
 from firnline.tables.rebuilding import rebuild_metadata
 from firnline.tables.sidecar import Repair, Sidecar
 from firnline.world import World, replaced
-from tests.contract.logs import STORED, file_of, lose, publish, rows, stage, uppers
+from tests.contract.logs import STORED, file_of, in_a_database, lose, publish, rows, stage, uppers
 from tests.simulation.memory import MemoryTables
 
 
@@ -272,6 +272,7 @@ def test_a_lost_merged_file_is_told_with_its_part(merged: Log, iceberg: Catalog)
     assert (problem.kind, problem.epochs, problem.parts, problem.about) == ("missing", (10,), (0,), "data")
 
 
+@in_a_database
 def test_metadata_is_written_anew_from_a_merge_where_what_it_stands_for_is_gone(merged: Log, iceberg: Catalog) -> None:
     before, merge = rows(merged), merged.sidecar(list(merged.entries())[-1])
     table = merged.load()

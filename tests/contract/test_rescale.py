@@ -23,7 +23,7 @@ from firnline.tables.rebuilding import rebuild_metadata
 from firnline.tables.sidecar import Repair, Sidecar
 from firnline.tables.trash import Trash, file_key
 from firnline.world import World, replaced
-from tests.contract.logs import STORED, attempt, lose, rows, uppers
+from tests.contract.logs import STORED, attempt, in_a_database, lose, rows, uppers
 from tests.simulation.memory import MemoryTables
 
 WORDS = ("first", "second", "third", "fourth")
@@ -307,6 +307,7 @@ def test_a_lost_file_is_told_with_its_new_part(rescaled: Log, iceberg: Catalog) 
     assert (problem.kind, problem.epochs, problem.parts, problem.about) == ("missing", (10,), (3,), "data")
 
 
+@in_a_database
 def test_metadata_that_is_lost_behind_a_rescale_is_that_before_it(iceberg: Catalog) -> None:
     log = made(iceberg)
     before = rows(log)
@@ -320,6 +321,7 @@ def test_metadata_that_is_lost_behind_a_rescale_is_that_before_it(iceberg: Catal
     assert (rows(log), cut_into(loaded(log)), len(cells(log))) == (before, 4, 12)
 
 
+@in_a_database
 def test_metadata_that_is_lost_after_a_rescale_keeps_its_parts(rescaled: Log, iceberg: Catalog) -> None:
     before = rows(rescaled)
     lost = iceberg.version("web", "visits")
@@ -330,6 +332,7 @@ def test_metadata_that_is_lost_after_a_rescale_keeps_its_parts(rescaled: Log, ic
     assert problems_of(inventory(iceberg, "web", "visits")) == []
 
 
+@in_a_database
 def test_rows_after_a_rescale_are_not_taken_into_a_log_before_it(rescaled: Log, iceberg: Catalog) -> None:
     table = loaded(rescaled)
     files = sorted(path for path in iceberg.read_all(f"{table.location}/metadata") if path.endswith(".metadata.json"))

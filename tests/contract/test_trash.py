@@ -19,6 +19,7 @@ from firnline.tables.trash import Trash, file_key
 from firnline.tables.undoing import undo
 from firnline.world import replaced
 from tests.contract.housekeeping import House, Killed, Mortal, several
+from tests.contract.logs import in_a_database
 
 NOW = timedelta()
 DAY = timedelta(days=1)
@@ -66,6 +67,7 @@ def test_files_that_a_layer_still_names_stay_until_it_is_merged(house: House) ->
     assert house.data_files() == 3, "two merges, and the epoch that there was when the first was made"
 
 
+@in_a_database
 def test_all_that_was_written_is_gone_or_named_in_the_end(iceberg: Catalog, world: Mortal) -> None:
     house = House(iceberg)
     several(house, 6, [(0, 2), (1, 3), (0, 1)])
@@ -231,6 +233,7 @@ def test_the_control_table_keeps_its_last_decisions(tables: Tables, world: Morta
     control.advance(Frontier(KEPT_DECISIONS + 6, {"visits": 0}))
 
 
+@in_a_database
 def test_old_metadata_files_go_and_a_lost_one_is_made_again(iceberg: Catalog, world: Mortal) -> None:
     house = House(iceberg)
     for _ in range(20):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -22,10 +21,9 @@ def made(iceberg: Catalog) -> Metadata:
 
 
 def view(iceberg: Catalog) -> dict[str, Any]:
-    path = iceberg.version("web__views", "visits")
-    assert path is not None
-    found: dict[str, Any] = json.loads(iceberg.read(path))
-    return found
+    found = iceberg.view("web__views", "visits")
+    assert found is not None
+    return found[1]
 
 
 def test_a_view_has_the_users_columns_and_is_no_table(iceberg: Catalog) -> None:
@@ -37,28 +35,26 @@ def test_a_view_has_the_users_columns_and_is_no_table(iceberg: Catalog) -> None:
     assert version["version-id"] == found["current-version-id"]
     assert "coalesce(`odd``name`, `odd``name`)" in version["representations"][0]["sql"]
     assert iceberg.names("web") == {"visits"}
-    assert iceberg.sql.list_tables("web__views") == []
+    assert iceberg.opened.list_tables("web__views") == []
 
 
 def test_a_view_is_made_anew_only_if_it_says_something_else(iceberg: Catalog) -> None:
     log = made(iceberg)
     assert keep(iceberg, log, "")
-    first = iceberg.version("web__views", "visits")
+    first = iceberg.view("web__views", "visits")
     assert not keep(iceberg, log, "")
-    assert iceberg.version("web__views", "visits") == first
+    assert iceberg.view("web__views", "visits") == first
     wider = replace(log, columns={**log.columns, "more": 99}, types={**log.types, "more": "string"})
     assert keep(iceberg, wider, "")
-    found = view(iceberg)
-    assert [field["name"] for field in found["schemas"][0]["fields"]][-1] == "more"
-    assert [each["version-id"] for each in found["version-log"]] == [1, 2]
+    assert [field["name"] for field in view(iceberg)["schemas"][0]["fields"]][-1] == "more"
 
 
 def test_of_two_who_make_a_view_one_finds_it_made(iceberg: Catalog) -> None:
-    iceberg.sql  # noqa: B018 - its tables are made
-    iceberg.point_view("web__views", "visits", None, "one")
+    assert keep(iceberg, made(iceberg), "")
+    first = iceberg.view("web__views", "visits")
+    assert first is not None
     with pytest.raises(FirnlineError, match="COMMIT_CONTENDED"):
-        iceberg.point_view("web__views", "visits", None, "other")
-    iceberg.point_view("web__views", "visits", "one", "two")
+        iceberg.put_view("web__views", "visits", None, first[1])
+    iceberg.put_view("web__views", "visits", first[0], first[1])
     with pytest.raises(FirnlineError, match="COMMIT_CONTENDED"):
-        iceberg.point_view("web__views", "visits", "one", "three")
-    assert iceberg.version("web__views", "visits") == "two"
+        iceberg.put_view("web__views", "visits", first[0], first[1])

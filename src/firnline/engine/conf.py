@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from sqlalchemy.engine import make_url
 
 from firnline.engine.pinned import PINNED
-from firnline.settings import Settings
+from firnline.settings import Settings, is_rest
 
 CATALOG = "lake"
 
@@ -28,11 +28,8 @@ def session_conf(settings: Settings) -> dict[str, str]:
     return {
         "spark.sql.shuffle.partitions": str(settings.spark_shuffle_partitions),
         catalog: "org.apache.iceberg.spark.SparkCatalog",
-        f"{catalog}.type": "jdbc",
-        f"{catalog}.warehouse": settings.warehouse,
         f"{catalog}.cache-enabled": "false",
-        f"{catalog}.jdbc.schema-version": "V1",
-        **{f"{catalog}.{key}": value for key, value in (_jdbc(settings.catalog_uri) | _storage(settings.warehouse)).items()},
+        **{f"{catalog}.{key}": value for key, value in (_pointers(settings) | _storage(settings.warehouse)).items()},
         **settings.spark_conf,
         **PINNED,
         # Kept rows are left out by bounds that know no NaN: x > 0 would lose it, though Spark holds it to be greater.
@@ -46,6 +43,13 @@ def _storage(warehouse: str) -> dict[str, str]:
         return {}
     # A bucket in the path works with every server; in the host's name only where DNS knows all buckets.
     return {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO", "s3.path-style-access": "true"}
+
+
+def _pointers(settings: Settings) -> dict[str, str]:
+    """How Iceberg reaches the catalog."""
+    if is_rest(settings.catalog_uri):
+        return {"type": "rest", "uri": settings.catalog_uri, **settings.catalog_options}
+    return {"type": "jdbc", "warehouse": settings.warehouse, "jdbc.schema-version": "V1", **_jdbc(settings.catalog_uri)}
 
 
 def _jdbc(uri: str) -> dict[str, str]:

@@ -77,7 +77,7 @@ class Project:
         """The Iceberg catalog."""
         from firnline.tables.catalog import Catalog
 
-        return Catalog(self.settings.catalog_uri, self.settings.warehouse)
+        return Catalog(self.settings.catalog_uri, self.settings.warehouse, self.settings.catalog_options)
 
     @cached_property
     def ledger(self) -> Ledger:

@@ -14,8 +14,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
+from firnline.errors import FirnlineError
 from firnline.runtime.prerequisites import Finding, Prerequisite
-from firnline.settings import Settings
+from firnline.settings import Settings, is_rest
 
 CLOCK_SECONDS = 60
 """How far this machine's clock may be from the database's: as much as Iceberg tolerates."""
@@ -46,6 +47,21 @@ def check_database(uri: str, setting: str) -> Finding:
     if off > CLOCK_SECONDS:
         return Finding(False, f"{shown}: its clock is {off:.0f} s off this machine's", "Set both clocks by NTP.")
     return Finding(True, f"{shown}, PostgreSQL {version}, clock {off:.1f} s off")
+
+
+def check_catalog(settings: Settings) -> Finding:
+    """The catalog's database, or its service, answers."""
+    uri = settings.catalog_uri
+    if not is_rest(uri):
+        return check_database(uri, "FIRNLINE_CATALOG_URI")
+    from firnline.tables.rest import RestPointers
+
+    how = "Let the service run; correct FIRNLINE_CATALOG_URI and FIRNLINE_CATALOG_OPTIONS (secrets belong into the environment)."
+    try:
+        spaces = RestPointers(uri, settings.catalog_options).spaces()
+    except FirnlineError as error:
+        return Finding(False, error.what, how)
+    return Finding(True, f"{uri}, a REST catalog with {len(spaces)} namespaces")
 
 
 def _check_file(file: Path, setting: str) -> Finding:
@@ -119,7 +135,7 @@ def _versions(batches):  # type: ignore[no-untyped-def]  # Spark's signature
 
 
 SURROUNDINGS: tuple[Prerequisite[Settings], ...] = (
-    Prerequisite("catalog", lambda settings: check_database(settings.catalog_uri, "FIRNLINE_CATALOG_URI")),
+    Prerequisite("catalog", check_catalog),
     Prerequisite("ledger", lambda settings: check_database(settings.ledger_uri, "FIRNLINE_LEDGER_URI")),
     Prerequisite("warehouse", check_warehouse),
     Prerequisite("Spark's master", check_master),

@@ -1,9 +1,9 @@
-"""The Iceberg catalog, shared with Spark: one SQL database, one namespace per pipeline, one table per collection.
+"""The Iceberg catalog, shared with Spark: one namespace per pipeline, one table per collection.
 
-Where a table's metadata is, is asked of the database; what it says is read as JSON. All that writes, or reads rows, goes through
-PyIceberg, which is imported then. A commit is tried once, onto the very version that was looked at: PyIceberg would retry and
-re-parent it blindly, so that two publishers that both looked first would both commit. Whoever calls must look again after any
-failure, because everything but a definite conflict leaves the outcome unknown.
+Where a table's metadata is, the catalog's pointers tell; what it says is read as JSON. All that writes, or reads rows, goes
+through PyIceberg, which is imported then. A commit is tried once, onto the very version that was looked at: PyIceberg would
+retry and re-parent it blindly, so that two publishers that both looked first would both commit. Whoever calls must look again
+after any failure, because everything but a definite conflict leaves the outcome unknown.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import fsspec
@@ -26,24 +26,21 @@ from firnline.errors import FirnlineError
 from firnline.model.names import EPOCH, PART, parted
 from firnline.model.stored_file import StoredFile
 from firnline.tables.avro import check_whole
-from firnline.tables.database import Database, reachable
 from firnline.tables.metadata import Metadata
+from firnline.tables.pointers import pointers
 from firnline.tables.port import Exchange, Manifest
 from firnline.tables.storage import answering
 from firnline.world import world
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyiceberg.catalog.sql import SqlCatalog
+    from pyiceberg.catalog import Catalog as IcebergCatalog
     from pyiceberg.io import FileIO
     from pyiceberg.manifest import DataFile
     from pyiceberg.schema import Schema
     from pyiceberg.table import Table
     from pyiceberg.table.metadata import TableMetadata
 
-NAME = "lake"
-_TABLES = "iceberg_tables"
-_OURS = f"FROM {_TABLES} WHERE catalog_name = '{NAME}' AND table_namespace = :space"
 _RETRIES = "commit.retry.num-retries"
 _OF_SPARK = ("write.parquet.bloom-filter", "write.parquet.row-group-size-bytes")
 _CLOCK_SECONDS = 60
@@ -51,11 +48,11 @@ _CLOCK_SECONDS = 60
 
 
 class Catalog:
-    """A lazily opened SQL catalog; ``uri`` is SQLAlchemy's."""
+    """A lazily opened catalog; ``uri`` is SQLAlchemy's, or that of a REST service, which ``options`` are for."""
 
-    def __init__(self, uri: str, warehouse: str) -> None:
-        self._database = Database(uri)
+    def __init__(self, uri: str, warehouse: str, options: Mapping[str, str] = MappingProxyType({})) -> None:
         self.warehouse = warehouse.rstrip("/")
+        self.pointers = pointers(uri, self.warehouse, options)
 
     def table(self, pipeline: str, name: str) -> Metadata | None:
         """A table as the catalog has it now, or nothing before it is created."""
@@ -70,10 +67,10 @@ class Catalog:
 
     def version(self, pipeline: str, name: str) -> str | None:
         """The path of a table's present metadata file, or nothing before it is created."""
-        found = self._database.ask(_TABLES, f"SELECT metadata_location {_OURS} AND table_name = :name", space=pipeline, name=name)
+        found = self.pointers.table(pipeline, name)
         if found is None:
-            self._check_never_made(pipeline)
-        return found[0][0] if found else None
+            self._check_made(pipeline)
+        return found
 
     def at(self, pipeline: str, name: str, version: str) -> Metadata:
         """A table as one of its metadata files says."""
@@ -85,16 +82,11 @@ class Catalog:
 
     def names(self, pipeline: str) -> set[str]:
         """The tables of a pipeline."""
-        found = self._database.ask(_TABLES, f"SELECT table_name {_OURS}", space=pipeline)
-        if found is None:
-            self._check_never_made(pipeline)
-        return {name for (name,) in found or ()}
+        return self.pointers.names(pipeline) or self._check_made(pipeline)
 
     def branches(self, pipeline: str) -> set[str]:
         """The names under which the collections of a pipeline's branches are."""
-        below = "SELECT DISTINCT table_namespace FROM iceberg_tables WHERE catalog_name = :catalog"
-        found = self._database.ask(_TABLES, below, catalog=NAME)
-        return {space for (space,) in found or () if parted(space)[0] == pipeline and space != pipeline}
+        return {space for space in self.pointers.spaces() if parted(space)[0] == pipeline and space != pipeline}
 
     def create(
         self, pipeline: str, name: str, columns: pa.Schema, keys: Sequence[str], properties: Mapping[str, str]
@@ -111,9 +103,14 @@ class Catalog:
         sortable = [key for key in keys if schema.find_type(key).is_primitive]
         order = SortOrder(*(SortField(ids[key], transform=IdentityTransform()) for key in sortable))
         self._ensure_namespace(pipeline)
-        with reachable(), answering(self.warehouse), suppress(TableAlreadyExistsError):
-            self.sql.create_table(
-                (pipeline, name), schema, partition_spec=PartitionSpec(*parts), sort_order=order, properties=dict(properties)
+        with self._answering(), suppress(TableAlreadyExistsError):
+            self.opened.create_table(
+                (pipeline, name),
+                schema,
+                f"{self.warehouse}/{pipeline}/{name}",
+                PartitionSpec(*parts),
+                order,
+                dict(properties),
             )
         found = self.table(pipeline, name)
         assert found is not None, "a table that is created stays"
@@ -121,40 +118,20 @@ class Catalog:
 
     def forget(self, table: Metadata) -> bool:
         """Take a table out of the catalog, files untouched, if it is still exactly as it was looked at; whether it was."""
-        unchanged = "table_name = :name AND metadata_location = :version"
-        done = self._database.change(
-            f"DELETE {_OURS} AND {unchanged}", space=table.pipeline, name=table.name, version=table.version
-        )
-        return done == 1
+        return self.pointers.forget(table.pipeline, table.name, table.version)
 
     def point(self, pipeline: str, name: str, lost: str, version: str) -> bool:
         """Let a table's metadata be another file, if it is still the one that was lost; whether it was."""
-        change = "SET metadata_location = :version, previous_metadata_location = NULL"
-        ours = _OURS.removeprefix(f"FROM {_TABLES} ")
-        done = self._database.change(
-            f"UPDATE {_TABLES} {change} {ours} AND table_name = :name AND metadata_location = :lost",
-            space=pipeline,
-            name=name,
-            lost=lost,
-            version=version,
-        )
-        return done == 1
+        return self.pointers.point(pipeline, name, lost, version)
 
-    def point_view(self, namespace: str, name: str, before: str | None, version: str) -> None:
-        """Let a view be another file, if it is still the one that was looked at, or is not there; or fail."""
+    def view(self, namespace: str, name: str) -> tuple[str, dict[str, Any]] | None:
+        """What tells this version of a view from others, and what it says; nothing before it is made."""
+        return self.pointers.view(namespace, name, self.read)
+
+    def put_view(self, namespace: str, name: str, before: str | None, made: dict[str, Any]) -> None:
+        """Let a view say something else, if it is still the version that was looked at, or is not there; or fail."""
         self._ensure_namespace(namespace)
-        given = {"space": namespace, "name": name, "version": version}
-        if before is None:
-            columns = "(catalog_name, table_namespace, table_name, metadata_location, iceberg_type)"
-            new = f"SELECT '{NAME}', {', '.join(f'CAST(:{each} AS VARCHAR)' for each in given)}, 'VIEW'"
-            free = f"NOT EXISTS (SELECT 1 {_OURS} AND table_name = :name)"
-            done = self._database.change(f"INSERT INTO {_TABLES} {columns} {new} WHERE {free}", **given)
-        else:
-            ours = _OURS.removeprefix(f"FROM {_TABLES} ")
-            change = "SET metadata_location = :version, previous_metadata_location = :before"
-            unchanged = "table_name = :name AND metadata_location = :before"
-            done = self._database.change(f"UPDATE {_TABLES} {change} {ours} AND {unchanged}", before=before, **given)
-        if done != 1:
+        if not self.pointers.put_view(namespace, name, before, made, self.write):
             raise FirnlineError("COMMIT_CONTENDED", f"the view {namespace}.{name} moved meanwhile")
 
     def commit(self, table: Metadata, summary: Mapping[str, str], staged: Sequence[int] = ()) -> None:
@@ -166,7 +143,7 @@ class Catalog:
 
         loaded = self._loaded(table)
         _check_clock(table)
-        with reachable(), answering(self.warehouse), SparingTransaction(loaded) as transaction:
+        with self._answering(), SparingTransaction(loaded) as transaction:
             append(transaction, [file for snapshot in staged for file in _files(loaded, snapshot)], summary)
             if staged:
                 ExpireSnapshots(transaction).by_ids(list(staged)).commit()
@@ -178,14 +155,14 @@ class Catalog:
 
         loaded = self._loaded(table)
         _check_clock(table)
-        with reachable(), answering(self.warehouse), SparingTransaction(loaded) as transaction:
+        with self._answering(), SparingTransaction(loaded) as transaction:
             append(transaction, files, summary)
 
     def append_beside(self, table: Metadata, summary: Mapping[str, str], files: Sequence[DataFile]) -> None:
         """Append data files that another table names, as a snapshot beside the main line."""
         loaded = self._loaded(table)
         _check_clock(table)
-        with reachable(), answering(self.warehouse):
+        with self._answering():
             _append_beside(loaded, files, summary)
 
     def written(self, table: Metadata, several: Sequence[pa.Table]) -> list[list[DataFile]]:
@@ -193,7 +170,7 @@ class Catalog:
         from pyiceberg.io.pyarrow import _dataframe_to_data_files
 
         loaded = self._loaded(table)
-        with reachable(), answering(self.warehouse):
+        with self._answering():
             writable = _writable(loaded)
             return [
                 list(_dataframe_to_data_files(writable, _sorted(loaded, rows), loaded.io)) if rows.num_rows else []
@@ -206,7 +183,7 @@ class Catalog:
 
         loaded = self._loaded(table)
         _check_clock(table)
-        with reachable(), answering(self.warehouse), SparingTransaction(loaded) as transaction:
+        with self._answering(), SparingTransaction(loaded) as transaction:
             for summary, files in several:
                 with transaction.update_snapshot(snapshot_properties=dict(summary)).fast_append() as append:
                     for file in files:
@@ -217,8 +194,8 @@ class Catalog:
         from pyiceberg.exceptions import TableAlreadyExistsError
 
         self._ensure_namespace(pipeline)
-        with reachable(), answering(self.warehouse), suppress(TableAlreadyExistsError):
-            self.sql.register_table((pipeline, name), version)
+        with self._answering(), suppress(TableAlreadyExistsError):
+            self.opened.register_table((pipeline, name), version)
 
     def stage(self, table: Metadata, rows: pa.Table, summary: Mapping[str, str]) -> None:
         """Write rows as a snapshot beside the main line, sorted by the table's order; the files go again if it surely failed."""
@@ -227,7 +204,7 @@ class Catalog:
 
         loaded = self._loaded(table)
         _check_clock(table)
-        with reachable(), answering(self.warehouse):
+        with self._answering():
             files = list(_dataframe_to_data_files(_writable(loaded), _sorted(loaded, rows), loaded.io))
             try:
                 _append_beside(loaded, files, summary)
@@ -240,7 +217,7 @@ class Catalog:
         """Put the files of staged snapshots into one more, beside the main line."""
         loaded = self._loaded(table)
         _check_clock(table)
-        with reachable(), answering(self.warehouse):
+        with self._answering():
             _append_beside(loaded, [file for snapshot in staged for file in _files(loaded, snapshot)], summary)
 
     def exchange(self, table: Metadata, summary: Mapping[str, str], change: Exchange) -> None:
@@ -252,7 +229,7 @@ class Catalog:
 
         loaded = self._loaded(table)
         _check_clock(table)
-        with reachable(), answering(self.warehouse), SparingTransaction(loaded) as transaction:
+        with self._answering(), SparingTransaction(loaded) as transaction:
             coming = [file for snapshot in change.staged for file in _files(loaded, snapshot)]
             exchanging(transaction, summary, change, coming).commit()
             if change.properties:
@@ -270,7 +247,7 @@ class Catalog:
 
         loaded = self._loaded(table)
         _check_clock(table)
-        with reachable(), answering(self.warehouse):
+        with self._answering():
             tasks = loaded.scan().plan_files() if out else ()
             going = [task.file for task in tasks if task.file.file_path in out]
             coming = list(_dataframe_to_data_files(_writable(loaded), _sorted(loaded, rows), loaded.io)) if rows.num_rows else []
@@ -291,13 +268,13 @@ class Catalog:
 
     def data_files(self, table: Metadata, snapshot: int) -> tuple[StoredFile, ...]:
         """The data files that a snapshot brought."""
-        with reachable(), answering(self.warehouse):
+        with self._answering():
             loaded = self.iceberg(table.pipeline, table.name)
             return tuple(stored_file(file, table.columns[EPOCH]) for file in _files(loaded, snapshot))
 
     def held(self, table: Metadata) -> tuple[StoredFile, ...]:
         """All data files that the head names."""
-        with reachable(), answering(self.warehouse):
+        with self._answering():
             loaded = self.iceberg(table.pipeline, table.name)
             head = None if table.current is None else loaded.snapshot_by_id(table.current)
             manifests = [] if head is None else head.manifests(loaded.io)
@@ -306,11 +283,14 @@ class Catalog:
 
     def drop(self, table: Metadata, snapshots: Sequence[int], properties: Mapping[str, str] = MappingProxyType({})) -> None:
         """Drop snapshots, leaving the head as it is, and set properties, in one transaction that knows no retry."""
+        from pyiceberg.table.refs import MAIN_BRANCH
+        from pyiceberg.table.update import AssertRefSnapshotId
         from pyiceberg.table.update.snapshot import ExpireSnapshots
 
         from firnline.tables.transaction import SparingTransaction
 
-        with reachable(), answering(self.warehouse), SparingTransaction(self._loaded(table)) as transaction:
+        with self._answering(), SparingTransaction(self._loaded(table)) as transaction:
+            transaction._apply((), (AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": table.current}),))
             if properties:
                 transaction.set_properties(dict(properties))
             if snapshots:
@@ -404,21 +384,13 @@ class Catalog:
 
     def iceberg(self, pipeline: str, name: str) -> Table:
         """A table as PyIceberg knows it."""
-        with reachable(), answering(self.warehouse):
-            return self.sql.load_table((pipeline, name))
+        with self._answering():
+            return self.opened.load_table((pipeline, name))
 
-    @cached_property
-    def sql(self) -> SqlCatalog:
-        """PyIceberg's catalog, its tables created on first use."""
-        from pyiceberg.catalog.sql import SqlCatalog
-
-        with reachable():
-            return SqlCatalog(
-                NAME,
-                uri=self._database.url.render_as_string(hide_password=False),
-                warehouse=self.warehouse,
-                **{"py-io-impl": "pyiceberg.io.fsspec.FsspecFileIO"},  # the default imports pandas, a second more
-            )
+    @property
+    def opened(self) -> IcebergCatalog:
+        """PyIceberg's catalog."""
+        return self.pointers.opened
 
     @cached_property
     def _io(self) -> FileIO:
@@ -430,20 +402,28 @@ class Catalog:
         from pyiceberg.exceptions import NamespaceAlreadyExistsError
         from sqlalchemy.exc import IntegrityError
 
-        with reachable():
-            if not self.sql.namespace_exists((pipeline,)):
+        with self.pointers.reachable():
+            if not self.opened.namespace_exists((pipeline,)):
                 try:
-                    self.sql.create_namespace((pipeline,))
+                    self.opened.create_namespace((pipeline,))
                 except (NamespaceAlreadyExistsError, IntegrityError):
                     return  # somebody else was faster
 
-    def _check_never_made(self, pipeline: str) -> None:
-        """Refuse to take a database that has gone astray for one that is not made yet: the warehouse knows better."""
-        with answering(self.warehouse):
-            filesystem, inner = fsspec.url_to_fs(f"{self.warehouse}/{pipeline}/*/metadata/*.metadata.json")
-            if filesystem.glob(inner):
-                what = f"the warehouse holds logs of {pipeline!r}, but the catalog's database is not there"
-                raise FirnlineError("CATALOG_UNAVAILABLE", what)
+    def _check_made(self, pipeline: str) -> set[str]:
+        """Refuse to take a catalog that has gone astray for one that is not made yet: the warehouse knows better. No tables."""
+        if self.pointers.names(pipeline) is None:
+            with answering(self.warehouse):
+                filesystem, inner = fsspec.url_to_fs(f"{self.warehouse}/{pipeline}/*/metadata/*.metadata.json")
+                if filesystem.glob(inner):
+                    what = f"the warehouse holds logs of {pipeline!r}, but the catalog's database is not there"
+                    raise FirnlineError("CATALOG_UNAVAILABLE", what)
+        return set()
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """Turn what a catalog and a warehouse do not answer into coded errors."""
+        with self.pointers.self._answering():
+            yield
 
     def _loaded(self, table: Metadata) -> Table:
         """The table for one attempt at a commit: none if it moved since it was looked at."""

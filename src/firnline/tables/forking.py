@@ -133,7 +133,7 @@ def _forked(catalog: Catalog, source: Metadata, kept: Sequence[Snapshot], into: 
     if not kept:
         empty = _with_snapshots(draft, set()).model_copy(update={"current_snapshot_id": None})
         return _written(empty, theirs)
-    beside = Table((into.pipeline, into.collection), draft, source.version, theirs.io, catalog.sql)
+    beside = Table((into.pipeline, into.collection), draft, source.version, theirs.io, catalog.opened)
     newest = max(kept, key=lambda each: range_of(source, each).upper)
     out = tuple(file.path for file in catalog.held(source) if file.last >= at)
     note = Repair(into.collection, world().new_id(), (), out, (), 0, 0, 0.0)

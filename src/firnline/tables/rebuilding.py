@@ -46,7 +46,7 @@ def rebuild_metadata(catalog: Catalog, pipeline: str, name: str, lost: str, choo
         raise FirnlineError("NOT_REPAIRABLE", f"{pipeline}.{name} has no metadata file that can be read")
     io = FsspecFileIO({})
     metadata = FromInputFile.table_metadata(io.new_input(older.version))
-    transaction = Transaction(Table((pipeline, name), metadata, older.version, io, catalog.sql))
+    transaction = Transaction(Table((pipeline, name), metadata, older.version, io, catalog.opened))
     followers = list(_followers(catalog, older, choose)) if _is_log(older) else []
     description = head_of(older).description if followers else None
     for sidecar, path in followers:

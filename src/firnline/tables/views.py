@@ -50,14 +50,11 @@ def keep(catalog: Catalog, log: Metadata, doc: str) -> bool:
     namespace = f"{log.pipeline}{NAMESPACE}"
 
     def attempt_once() -> bool:
-        there = catalog.version(namespace, log.name)
-        before = None if there is None else json.loads(catalog.read(there))
-        made = _metadata(catalog, log, namespace, doc, before)
+        there = catalog.view(namespace, log.name)
+        made = _metadata(catalog, log, namespace, doc, None if there is None else there[1])
         if made is None:
             return False
-        path = f"{made['location']}/metadata/{made['current-version-id']:05d}-{world().new_id()}.metadata.json"
-        catalog.write(path, json.dumps(made).encode())
-        catalog.point_view(namespace, log.name, there, path)
+        catalog.put_view(namespace, log.name, None if there is None else there[0], made)
         return True
 
     return until_known(f"the view of {log.pipeline}.{log.name}", attempt_once)
@@ -75,8 +72,12 @@ def _metadata(catalog: Catalog, log: Metadata, namespace: str, doc: str, before:
     now = int(world().now().timestamp() * 1000)
     if before is not None:
         last = before["versions"][-1]
-        said = (last["representations"][0]["sql"], before["schemas"][-1]["fields"], before["properties"].get("comment", ""))
-        if said == (text, fields, doc):
+        said = (
+            last["representations"][0]["sql"],
+            _shown(before["schemas"][-1]["fields"]),
+            before["properties"].get("comment", ""),
+        )
+        if said == (text, _shown(fields), doc):
             return None
     version = {
         "version-id": number,
@@ -96,6 +97,13 @@ def _metadata(catalog: Catalog, log: Metadata, namespace: str, doc: str, before:
         "versions": [version],
         "version-log": [*(before["version-log"] if before else ()), {"timestamp-ms": now, "version-id": number}],
     }
+
+
+def _shown(fields: Any) -> Any:
+    """What a reader sees of columns: a REST catalog gives them numbers of its own."""
+    if isinstance(fields, dict):
+        return {name: _shown(value) for name, value in fields.items() if not name.endswith("id")}
+    return [_shown(each) for each in fields] if isinstance(fields, list) else fields
 
 
 def _type(described: str) -> Any:
