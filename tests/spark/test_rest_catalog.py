@@ -19,8 +19,8 @@ PIPELINE = """
 
     @served.source(keys=["id"])
     def orders(epoch):
-        number = epoch.lower
-        return epoch.spark.createDataFrame([(number, number % 2, 10 * number), (number + 100, 0, 1)], "id int, who int, amount int")
+        n = epoch.lower
+        return epoch.spark.createDataFrame([(n, n % 2, 10 * n), (n + 100, 0, 1)], "id int, who int, amount int")
 
     @served.stage(keys=["who"])
     def spent(orders):

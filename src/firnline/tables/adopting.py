@@ -17,11 +17,12 @@ from uuid import uuid4
 
 from firnline.errors import FirnlineError
 from firnline.model.names import BOOKKEEPING, DIFF, EPOCH, PART
-from firnline.tables.catalog import NAME, Catalog
+from firnline.tables.catalog import Catalog
 from firnline.tables.commit import until_known
 from firnline.tables.layers import LOWER
 from firnline.tables.log import ATTEMPT, Log, created_with, staged_by
 from firnline.tables.metadata import ADOPTED, SHARES
+from firnline.tables.pointers import NAME
 from firnline.tables.trash import file_key
 from firnline.world import world
 

@@ -422,7 +422,7 @@ class Catalog:
     @contextmanager
     def _answering(self) -> Iterator[None]:
         """Turn what a catalog and a warehouse do not answer into coded errors."""
-        with self.pointers.self._answering():
+        with self.pointers.reachable(), answering(self.warehouse):
             yield
 
     def _loaded(self, table: Metadata) -> Table:
