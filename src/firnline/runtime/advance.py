@@ -196,6 +196,7 @@ def _advance_together(
     found = together(collection, generation, attempts, {name: head for name, head in heads.items() if head})
     if isinstance(found, Apart):
         return found
+    last: tuple[Outcome, str] | None = None
     for epoch, attempt in attempts.items():
         with _noted(project, graph, collection.name, epoch, attempt):
             done = next(found, None)
@@ -203,8 +204,10 @@ def _advance_together(
                 break
             outcome = _outcome(collection, epoch, done)
         missing.popleft()
-        _carry(project, graph, outcome, attempt)
+        last = (outcome, attempt)
         yield replace(outcome, seconds=done.seconds or 0.0)
+    if last is not None:
+        _carry(project, graph, *last)  # and with it all that the ledger lacks before it
     return None
 
 

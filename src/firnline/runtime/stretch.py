@@ -40,7 +40,7 @@ from firnline.runtime.intake import adopts, intake_of
 from firnline.runtime.stage_plan import made_of, plan_of
 from firnline.runtime.stage_run import StageRun
 from firnline.runtime.writing import Destination
-from firnline.tables.log import Head
+from firnline.tables.log import Entry, Head
 from firnline.tables.publishing import publish_each
 from firnline.tables.sidecar import Input, Sidecar
 
@@ -120,9 +120,9 @@ class Stretch:
             refusal = self._keep(derived, step, runs)
             if refusal is not None:
                 return refusal
-        rows = derived.stretch(None)
-        if rows is None:
-            return Apart("its epochs change many rows")
+        rows = _within(derived.stretch(None), runs)
+        if isinstance(rows, Apart):
+            return rows
         parts = derived.lineage()
         seconds = (time.monotonic() - began) / len(runs)
         return _Computed(derived.destination, rows, derived.fingerprint, self._read(runs, parts), {}, seconds)
@@ -146,9 +146,9 @@ class Stretch:
             return None
         rest = replace(derived, run=replace(derived.run, epoch=Epoch(left[0].epoch.lower, left[-1].epoch.upper)))
         derived.check_inputs()
-        rows = rest.stretch(step)
-        if rows is None:
-            return Apart("its epochs change many rows")
+        rows = _within(rest.stretch(step), left)
+        if isinstance(rows, Apart):
+            return rows
         read = self._read(left, derived.inputs_of(step, destination))
         seconds = (time.monotonic() - began) / len(left)
         made = _Computed(destination, rows, derived.fingerprint, read, {}, seconds)
@@ -159,8 +159,13 @@ class Stretch:
 
     def _read(self, runs: Sequence[StageRun], parts: Mapping[str, Input]) -> dict[Epoch, dict[str, Input]]:
         """What each epoch reads, as it is written down."""
+        first = runs[0]
+        logs = {name: first.project.log(first.declared.graph.name, name) for name in parts}
+        entries = {name: list(log.entries(first.epoch.lower)) for name, log in logs.items()}
         return {
-            run.epoch: {name: replace(run.lineage(name, self.inputs[name]), parts=of.parts) for name, of in parts.items()}
+            run.epoch: {
+                name: replace(of, upper=run.epoch.upper, rows=_rows(entries[name], run.epoch)) for name, of in parts.items()
+            }
             for run in runs
         }
 
@@ -205,9 +210,9 @@ class Stretch:
             in_order(frame, names).withColumn(EPOCH, F.lit(run.epoch.lower).cast("bigint"))
             for run, frame in zip(runs, taken, strict=True)
         ]
-        rows = destination.gathered(relation_of(reduce(DataFrame.unionAll, frames)), runs[0].epoch)
-        if rows is None:
-            return Apart("its epochs change many rows")
+        rows = _within(destination.gathered(relation_of(reduce(DataFrame.unionAll, frames)), runs[0].epoch), runs)
+        if isinstance(rows, Apart):
+            return rows
         for given in givens:
             given.check_unchanged()
         outside = {run.epoch: intake.determinants for run, intake in zip(runs, intakes, strict=True)}
@@ -241,3 +246,17 @@ class Stretch:
         about = (made.fingerprint, made.inputs[run.epoch], seconds, made.outside(run.epoch))
         verdict = destination.publish(staged, run.epoch, generation, *about)
         return Published(verdict, staged.total, at_once=len(made.inputs), seconds=seconds)
+
+
+def _within(found: Gathered | None, runs: Sequence[StageRun]) -> Gathered | Apart:
+    """Rows that are few and of these epochs; those of inputs with another schedule are of its epochs."""
+    if found is None:
+        return Apart("its epochs change many rows")
+    if {epoch for epoch, _ in found.digests} <= {run.epoch.lower for run in runs}:
+        return found
+    return Apart("its inputs have epochs of another schedule", is_lasting=True)
+
+
+def _rows(entries: Sequence[Entry], epoch: Epoch) -> int:
+    """How many rows an input changed in an epoch."""
+    return sum(each.rows for each in entries if epoch.lower < each.description.upper <= epoch.upper)
