@@ -21,11 +21,14 @@ from firnline.runtime.maintain import maintained
 from firnline.runtime.project import Project
 from firnline.runtime.verify import verify
 from tests.faults.judging import PIPELINE, Make, new_name, started, until
+from tests.faults.test_faults import OF_AN_EPOCH, WAVED
 from tests.faults.working import ACTS, ERASED
+from tests.project import ROOT
 from tests.spark.running import rows, run_epoch
 from tests.verifying import data_file, local, taken
 
-EPOCHS = 4
+EPOCHS = 6
+"""So many that the oldest are merged."""
 WORK: Mapping[str, tuple[str, ...]] = {
     "maintain": (
         "safepoint.judged",
@@ -50,6 +53,25 @@ WORK: Mapping[str, tuple[str, ...]] = {
 TRIED_ALWAYS = {("merge.committed", "kill"), ("trash.removed", "kill")}
 OVERTAKEN = {f"{of}.lost": f"{of}.judged" for of in ("merge", "repair", "rescale")}
 """Nobody comes here who is the only one: where somebody else comes first."""
+
+
+ELSEWHERE = {
+    "branch.": "contract/test_branch.py",
+    "promote.": "faults/test_promote.py",
+    "repair.gaps_": "unit/runtime/test_gaps.py",
+    "sink.": "unit/runtime/test_sink.py",
+    "table.": "unit/runtime/test_plain_tables.py",
+}
+"""Points that are tried by other tests."""
+
+
+def test_every_point_is_tried_somewhere() -> None:
+    tried = {WAVED, *OF_AN_EPOCH, *(point for points in WORK.values() for point in points)}
+    left = [point for point in POINTS if point not in tried]
+    assert [point for point in left if not point.startswith(tuple(ELSEWHERE))] == []
+    for prefix, file in ELSEWHERE.items():
+        text = (ROOT / "tests" / file).read_text()
+        assert all(point in text for point in left if point.startswith(prefix)), file
 
 
 def _cases() -> list[object]:

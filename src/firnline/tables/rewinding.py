@@ -139,7 +139,8 @@ def not_undoable(log: Log) -> FirnlineError:
 def _exchange(
     tables: Tables, table: Metadata, note: Repair, after: Description, said: Mapping[str, str], change: Exchange
 ) -> None:
-    path = f"{table.location}/firnline/{note.attempt}.json"
+    # Several may do the same rewind at once, each by what it saw: nobody may write over what the one who commits has noted.
+    path = f"{table.location}/firnline/{note.attempt}-{world().new_id()[:8]}.json"
     tables.write(path, note.as_json())
     world().reach("rewind.described")
     tables.exchange(table, {**after.as_properties(), KIND: REWIND, ATTEMPT: note.attempt, SIDECAR: path, **said}, change)

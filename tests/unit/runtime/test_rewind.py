@@ -209,6 +209,19 @@ def test_an_undo_needs_every_layer_and_not_only_the_last(project: Project) -> No
     assert is_sound(project)
 
 
+def test_whoever_does_a_rewind_too_late_writes_over_nothing(project: Project) -> None:
+    def meanwhile() -> None:
+        publish(project, "visits", 3)
+        settle(project, project.graph("web"))
+
+    with replaced(At("rewind.judged", meanwhile)):
+        back(project, 1)
+    forth(project)
+    assert held(project)["visits"] == (4, ["visits3", "visits2", "visits1", "visits0"])
+    assert project.catalog.iceberg("web", "visits").scan().to_arrow().num_rows == 4 * 3
+    assert is_sound(project)
+
+
 def test_of_two_who_undo_the_same_rewind_one_is_refused(project: Project) -> None:
     before = held(project)
     back(project, 1)
