@@ -44,6 +44,7 @@ def test_all_engines_agree_and_are_reported(lake: tuple[Path, SparkSession], tmp
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.nightly
 def test_lost_files_and_ended_epochs_come_back_and_are_reported(
     lake: tuple[Path, SparkSession], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

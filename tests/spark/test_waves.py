@@ -116,6 +116,7 @@ def advance_one(made: Project, spark: SparkSession, name: str, collection: str) 
     list(advance(made, made.declared(name), spark, collection, Epoch(1, 2)))
 
 
+@pytest.mark.nightly
 def test_waves_of_every_form_add_up_to_the_same_rows(
     project: Callable[..., Project], spark: SparkSession, cut_everything: list[waves.Cut], monkeypatch: pytest.MonkeyPatch
 ) -> None:
