@@ -104,8 +104,10 @@ def compared(project: Project, session: SparkSession, seen: int, new: int, runs:
         found.cases.append(case)
         for run in range(runs + 1):
             say(f"{name}: {f'run {run} of {runs}' if run else 'warming up'}")
-            ways = ((case.ours, _ours), (case.full, _full))
-            answers = [_looked(session, project, number, way, into if run else Looked()) for into, way in ways]
+            looks = (case.ours, case.full) if run else (Looked(), Looked())
+            ways = zip(looks, (_ours, _full), strict=True)
+            answers = [_looked(session, project, number, way, into) for into, way in ways]
+            say(f"{name}: {looks[0].seconds[-1]:.1f} s, in full {looks[1].seconds[-1]:.1f} s")
             if answers[0] != answers[1]:
                 found.differences.append(f"{name}: {answers[0]} instead of {answers[1]}")
     return found
