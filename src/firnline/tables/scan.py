@@ -18,7 +18,7 @@ import pyarrow.types as kinds
 from pyiceberg.expressions import And, BooleanExpression
 from pyiceberg.table import DataScan, Table
 
-from firnline.model.description import GENERATION
+from firnline.model.description import GENERATION, UPPER
 from firnline.model.names import CHANGE_ORDINAL, CHANGE_TYPE, COMMIT_SNAPSHOT, DELETE, DIFF, EPOCH, INSERT, PART
 from firnline.model.predicate import TRUE, Predicate, terms
 from firnline.plan.seeing import Void
@@ -41,8 +41,10 @@ def taken(table: Table, void: Void) -> Taken | None:
     generations = (each for each in table.snapshots() if each.summary and SIDECAR in each.summary.additional_properties)
     several = [each for each in generations if each.summary and each.summary[GENERATION] == str(void.generation)]
     newest = max(several, key=lambda each: each.sequence_number or 0, default=None)
-    if newest is None or newest.schema_id not in (None, table.schema().schema_id):
+    if newest is None or newest.summary is None or newest.schema_id not in (None, table.schema().schema_id):
         return None
+    if int(str(newest.summary[UPPER])) < void.upper:
+        return None  # the last ones of the generation are gone
     return Taken(newest.snapshot_id, void.lower, void.upper)
 
 

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import firnline as fl
+from firnline.errors import FirnlineError
 from firnline.model.epoch import Epoch
 from firnline.runtime.advance import complete
 from firnline.runtime.maintain import tidied
@@ -146,3 +147,20 @@ def test_whatever_happens_the_copies_have_the_state(seed: int, tmp_path: Path) -
         step = story.random.choice(("grow", "grow", "rewind", "undo", "tidy", "follow", "deliver"))
         getattr(story, step)()
     story.judge()
+
+
+def test_what_is_not_kept_for_a_reader_whose_lease_has_ended_is_not_guessed(tmp_path: Path) -> None:
+    story = Story(tmp_path, 7)
+    story.grow()
+    story.grow()
+    late = fl.reader("late", lease=timedelta(milliseconds=1), pipeline="web", project=story.project)
+    rewind(story.project, story.graph, 1, "seen", "ana")
+    story.shelves["seen"].deltas = story.shelves["seen"].deltas[:1]
+    story.grow()
+    story.grow()
+    story.reader.release()
+    assert late.changes("web.seen").to_arrow().num_rows > 0
+    story.tidy()
+    with pytest.raises(FirnlineError, match="READER_REWOUND"):
+        late.changes("web.seen")
+    assert late.changes("web.visits").to_arrow().num_rows == 0
