@@ -68,7 +68,9 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "PROMOTE_CONFLICT": Code("Look at both with 'firnline diff'; with --rebase the branch begins anew where main is."),
         "PROMOTE_CODE_DIFFERS": Code("Bring the branch's code into the project first: main's next epochs are computed by that."),
         "PROMOTE_TOO_EARLY": Code("Promote when that epoch is over: it takes the change in."),
-        "PROMOTE_COLUMNS": Code("Give the stage another name in the branch: a log keeps its columns."),
+        "PROMOTE_COLUMNS": Code(
+            "Give the column, or the stage, another name in the branch: nothing leads from one type to the other."
+        ),
         # reading rows
         "BAD_FILTER": Code(
             "Write it as docs/guides/reading.md shows: names, comparisons, in (...), like 'x%', is null, and, or, not."
@@ -102,7 +104,9 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
             "Correct the data or the code, or let the check only warn: blocking=False; then run the epoch again."
         ),
         "NOT_A_DATAFRAME": Code("Return a DataFrame made from the function's own arguments."),
-        "WRONG_COLUMNS": Code("Return the columns the collection was created with, its keys among them."),
+        "WRONG_COLUMNS": Code(
+            "Return its columns, keys among them, in types that the stored ones lead to; or give the column another name."
+        ),
         "PLACEMENT_CHANGED": Code("Put partition_by back to what it was; for another number of parts, run 'firnline rescale'."),
         "UNSUPPORTED_TYPE": Code("Cast the column to a type that Iceberg v2 can keep."),
         "NOT_CONVERGED": Code("Make the step reach a fixpoint (bound what it adds), or raise most=... of iterate()."),

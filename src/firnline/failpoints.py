@@ -84,6 +84,12 @@ POINTS: Mapping[str, tuple[str, tuple[Kind, ...]]] = MappingProxyType(
         "rewind.described": ("it is written down what it takes out; no snapshot says so", _ANYWHERE),
         "rewind.committed": ("the log is back at the point; who did it does not know it yet", _AFTER_A_COMMIT),
         "rewind.settled": ("all logs are back, and the control table says so; who did it does not know it yet", _AFTER_A_COMMIT),
+        "schema.judged": ("a log is about to get other columns; nothing is written", _ANYWHERE),
+        "schema.described": ("a note about its columns is written; no snapshot names it", _ANYWHERE),
+        "schema.committed": (
+            "the log has other columns, and the same rows; who changed them does not know it yet",
+            _AFTER_A_COMMIT,
+        ),
         "rescale.staged": ("a layer is cut anew and staged; another attempt keeps it", _ANYWHERE),
         "rescale.judged": ("all layers are cut anew and have the right digests; nothing is written", _ANYWHERE),
         "rescale.described": ("it is written down what the rescale does; no snapshot names it", _ANYWHERE),

@@ -106,6 +106,18 @@ def test_a_changed_row_is_updated_and_one_that_stays_is_not_touched(sinking: Sin
     assert database.execute("SELECT count(*) FROM visits WHERE note = 'mine'").fetchone() == (len(after),), "an update keeps it"
 
 
+def test_a_column_that_became_wider_in_the_log_becomes_so_in_the_table(
+    sinking: Sinking, database: psycopg.Connection[Any]
+) -> None:
+    kind = "SELECT data_type FROM information_schema.columns WHERE table_name = 'visits' AND column_name = 'id'"
+    sinking.follow(HISTORY[0])
+    sinking.deliver("table")
+    database.execute("ALTER TABLE visits ALTER COLUMN id TYPE integer")
+    sinking.follow(HISTORY[1])
+    sinking.deliver("table")
+    assert database.execute(kind).fetchone() == ("bigint",)
+
+
 @pytest.mark.parametrize("point", POINTS)
 def test_whatever_dies_every_row_is_there_once(sinking: Sinking, database: psycopg.Connection[Any], point: str) -> None:
     for number, delta in enumerate(HISTORY):

@@ -9,10 +9,16 @@ import typer
 
 from firnline.cli.app import app
 from firnline.cli.output import Json, console, nothing_due, print_json, print_table
+from firnline.cli.run import counts, run_epochs
+from firnline.errors import FirnlineError
 
 if TYPE_CHECKING:
+    from firnline.model.graph import Graph
     from firnline.plan.recomputing import Cost
+    from firnline.runtime.advance import Outcome
     from firnline.runtime.code_plan import CodePlan
+    from firnline.runtime.project import Project
+    from firnline.runtime.retiring import Retired
     from firnline.runtime.status import Step
 
 
@@ -23,14 +29,30 @@ _COSTS = ("collection", "epochs", "which", "parts", "rows", "seconds")
 def plan(
     pipeline: Annotated[str | None, typer.Argument(help="A pipeline; all of the project's by default.")] = None,
     last: Annotated[str | None, typer.Option("--to", help="The last epoch; by default the last one that is due.")] = None,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Approve what changed, rewind what it makes stale, and replay that. Needs Spark.")
+    ] = False,
+    first: Annotated[
+        str | None, typer.Option("--from", metavar="EPOCH", help="With --apply: only from this epoch on; earlier ones stay.")
+    ] = None,
+    retire: Annotated[
+        str | None, typer.Option("--retire", metavar="NAME", help="Let go of the log of a collection that the code has not.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Compare the code with the log: what would run, what changed, what that costs. Does nothing, needs no JVM."""
+    """Compare the code with the log: what would run, what changed, what that costs. Does nothing by itself, needs no JVM."""
     from firnline.runtime.code_plan import code_plan
     from firnline.runtime.project import Project
     from firnline.runtime.status import steps
 
+    if (apply or retire) and pipeline is None:
+        raise FirnlineError("BAD_OPTION", "--apply and --retire need a PIPELINE")
+    if first is not None and not apply:
+        raise FirnlineError("BAD_OPTION", "--from goes with --apply")
     project = Project.load()
+    if retire is not None and pipeline is not None:
+        _retire(project, pipeline, retire, json)
+        return
     documents = []
     for name in [pipeline] if pipeline else project.pipelines():
         graph = project.graph(name)
@@ -40,10 +62,37 @@ def plan(
         if not json:
             _show_run(name, run, nothing_due(graph.schedule))
             _show_changes(compared)
-            if compared.changes and graph.on_change == "await_approval":
+            if compared.changes and graph.on_change == "await_approval" and not apply:
                 console.print(f"It waits for approval: firnline approve {name}", markup=False)
+        if apply:
+            outcomes = _apply(project, graph, compared, first, json)
+            documents[-1]["applied"] = [{**asdict(each), "epoch": graph.schedule.label(each.epoch.lower)} for each in outcomes]
+            if not json:
+                console.print(f"Replayed: {counts(outcomes)}." if outcomes else "There is nothing to compute again.")
     if json:
         print_json(documents)
+
+
+def _apply(project: Project, graph: Graph, found: CodePlan, first: str | None, json: bool) -> list[Outcome]:
+    """Let what is stale be computed again, by today's code."""
+    from firnline.runtime.code_plan import apply
+    from firnline.runtime.reader import user
+
+    failed: dict[str, FirnlineError] = {}
+    outcomes = run_epochs(project, project.declared(graph.name), apply(project, graph, found, user(), first), json, failed)
+    for error in failed.values():
+        raise error
+    return outcomes
+
+
+def _retire(project: Project, pipeline: str, collection: str, json: bool) -> None:
+    from firnline.runtime.retiring import retire
+
+    gone = retire(project, project.graph(pipeline), collection)
+    if json:
+        print_json({"pipeline": pipeline, "retired": gone})
+    else:
+        console.print(f"Retired: {', '.join(gone)}. Maintenance removes the files after the grace time.", markup=False)
 
 
 def _show_run(pipeline: str, run: list[Step], nothing: str) -> None:
@@ -56,6 +105,8 @@ def _show_run(pipeline: str, run: list[Step], nothing: str) -> None:
 def _show_changes(found: CodePlan) -> None:
     from firnline.runtime.code_plan import sentence
 
+    for gone in found.retired:
+        console.print(_farewell(gone), markup=False)
     if not found.changes:
         return
     print_table(
@@ -69,6 +120,15 @@ def _show_changes(found: CodePlan) -> None:
         print_table(title, (*_COSTS, "because of"), [(*_cost(each), ", ".join(each.because)) for each in found.recomputed])
         print_table("reused as it is", _COSTS, map(_cost, found.reused))
     console.print("Published epochs keep the code that made them; the next new epoch uses today's and corrects the state.")
+
+
+def _farewell(gone: Retired) -> str:
+    said = [f"{gone.collection} is not in the code any more; its log stays, with {gone.rows} rows up to {gone.upper}."]
+    if gone.renamed is not None:
+        said.append(f"{gone.renamed} is made as it was: the same under another name, in a log of its own.")
+    said += [f"{name} reads it, and does not load until it reads another." for name in gone.readers]
+    said += [f"The branch {name} has it, and keeps it." for name in gone.branches]
+    return " ".join(said)
 
 
 def _cost(cost: Cost) -> tuple[object, ...]:

@@ -47,10 +47,13 @@ class Column:
 
 
 def placed(delta: DataFrame, columns: Sequence[Column], partition_by: Sequence[str], parts: int, epoch: int | None) -> DataFrame:
-    """The delta with its bookkeeping columns, in the order of the table; of several epochs if its rows say which."""
+    """The delta with its bookkeeping columns, in the order of the table; narrower types become the table's.
+
+    Without ``epoch`` its rows are of several, and say which.
+    """
     kinds = {column.name: column.kind for column in columns}
     return delta.select(
-        *(F.col(quoted(column.name)) for column in columns),
+        *(F.col(quoted(column.name)).cast(column.kind).alias(column.name) for column in columns),
         (F.col(EPOCH) if epoch is None else F.lit(epoch)).cast("bigint").alias(EPOCH),
         F.col(DIFF).cast("bigint").alias(DIFF),
         part_of([(name, kinds[name]) for name in partition_by], parts).alias(PART),

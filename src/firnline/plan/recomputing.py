@@ -76,6 +76,13 @@ def affected(graph: Graph, stale: Mapping[str, int]) -> dict[str, tuple[int, tup
     return found
 
 
+def rewinds(graph: Graph, stale: Mapping[str, int]) -> list[tuple[str, int]]:
+    """The stages that go back with all that comes of them, and to where, so that all that is affected does."""
+    above = {name: [each for each in stale if name in graph.descendants(each)] for name in stale}
+    needed = [name for name in stale if all(stale[each] > stale[name] for each in above[name])]
+    return [(name, stale[name]) for name in _in_order(graph, needed, needed)]
+
+
 def costs(graph: Graph, histories: Mapping[str, History], stale: Mapping[str, int]) -> tuple[list[Cost], list[Cost]]:
     """What has to be computed again, and what stays as it is; both in the order of the graph."""
     again, stays = affected(graph, stale), list[Cost]()

@@ -19,7 +19,8 @@ from firnline.model.names import DIFF, EPOCH
 from firnline.runtime.attempt import Published
 from firnline.runtime.project import Declared, Project
 from firnline.runtime.stage_run import StageRun
-from firnline.runtime.writing import Destination, Placement
+from firnline.runtime.writing import Destination, Placement, evolved, stored_in
+from firnline.tables.evolving import renamed_between
 from firnline.tables.forking import layer_at
 from firnline.tables.log import Head, Log
 from firnline.tables.sidecar import Input
@@ -55,6 +56,10 @@ def adopt(
         raise FirnlineError("GENERATION_CHANGED", f"{ours.pipeline}.{ours.collection} does not hold the epoch by itself")
     is_own = theirs.collection == collection.name
     placement = Placement(collection.keys, collection.partition_by, collection.parts, is_keyed=True) if is_own else None
+    before, after = theirs.load(), ours.load()
+    assert before is not None, "it ends where the epoch begins"
+    assert after is not None, "it holds the epoch"
+    evolved(session, theirs, before, stored_in(session, after), renamed_between(before, after))
     destination = Destination.there(session, theirs, placement)
     run = StageRun(here, declared, session, collection, epoch, attempt)
     generation = destination.head.description.generation
@@ -66,7 +71,7 @@ def adopt(
     sidecar = ours.sidecar(entry)
     inputs = _inputs(here, declared, run, sidecar.inputs)
     seconds = time.monotonic() - began
-    verdict = destination.publish(staged, epoch, generation, entry.fingerprint, inputs, seconds, sidecar.determinants)
+    verdict = destination.publish(staged, epoch, generation, sidecar.fingerprint, inputs, seconds, sidecar.determinants)
     return Published(verdict, staged.total)
 
 

@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from firnline.errors import FirnlineError
+from firnline.model.epoch import Epoch
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.graph import Graph
 from firnline.model.outline import Difference, Outline, difference
-from firnline.plan.recomputing import Cost, History, Layer, costs, stale_from
+from firnline.plan.recomputing import Cost, History, Layer, costs, rewinds, stale_from
+from firnline.plan.rewinding import scope
 from firnline.runtime.project import Project
+from firnline.runtime.retiring import Retired, retired
 
 Code = Literal["new", "same", "changed", "edited"]
 
@@ -39,6 +42,8 @@ class CodePlan:
     changes: tuple[Change, ...]
     recomputed: tuple[Cost, ...]
     reused: tuple[Cost, ...]
+    retired: tuple[Retired, ...]
+    """Collections that have a log and no code."""
 
 
 def today(project: Project, graph: Graph, made_by: Mapping[str, Fingerprint | None]) -> dict[str, tuple[Code, Fingerprint]]:
@@ -79,7 +84,32 @@ def code_plan(project: Project, graph: Graph) -> CodePlan:
         found = difference(_outline(project, graph, name), now.outline)
         changes.append(Change(name, code, found, None if begins is None else graph.schedule.label(begins)))
     again, stays = costs(graph, histories, stale)
-    return CodePlan(graph.name, tuple(changes), tuple(again), tuple(stays))
+    return CodePlan(graph.name, tuple(changes), tuple(again), tuple(stays), retired(project, graph))
+
+
+def apply(project: Project, graph: Graph, found: CodePlan, owner: str, first: str | None = None) -> list[Epoch]:
+    """Approve what changed and rewind what that makes stale; the epochs that are to be computed then.
+
+    Args:
+        project: The project.
+        graph: The pipeline.
+        found: What changed.
+        owner: Who asks.
+        first: The first epoch that is made anew; all that are stale by default.
+    """
+    from firnline.runtime.approving import approve
+    from firnline.runtime.rewind import rewind
+
+    schedule, frontier = graph.schedule, project.control(graph.name).frontier()
+    least = schedule.start if first is None else schedule.epoch_at(schedule.point(first)).lower
+    stale = {each.collection: max(schedule.point(each.since), least) for each in found.changes if each.since is not None}
+    ends = {name: project.log(graph.name, name).head() for name in stale}
+    stale = {name: at for name, at in stale.items() if (head := ends[name]) is not None and at < head.description.upper}
+    for stage, at in rewinds(graph, stale):
+        if graph.on_change != "allow":
+            approve(project, graph, owner, scope(graph, stage), at)
+        rewind(project, graph, at, stage, owner)
+    return list(schedule.epochs(min(stale.values()), frontier.upper)) if stale and frontier is not None else []
 
 
 def _history(project: Project, graph: Graph, name: str) -> History:

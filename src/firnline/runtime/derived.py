@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pyspark.sql import DataFrame
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.types import StructType
 
@@ -108,7 +107,6 @@ class Derived:
     run: StageRun
     plan: StagePlan
     destination: Destination
-    frame: DataFrame
     inputs: Mapping[str, Input]
     parts: tuple[int, ...] | None = None
     """The only parts that are wanted, of what is made anew; None for all."""
@@ -166,7 +164,7 @@ class Derived:
     def _whole(self, generation: int) -> Staged | Verdict:
         """From the whole state, as the user wrote it."""
         names = self.destination.names
-        delta = self._difference(relation_of(in_order(self.frame, names)), self.destination, names)
+        delta = self._difference(relation_of(in_order(self.plan.frame, names)), self.destination, names)
         return self.destination.stage(delta, self.run.epoch, generation, self.run.attempt)
 
     def _staged(self, generation: int) -> Staged | Verdict:
@@ -177,14 +175,14 @@ class Derived:
         if not is_continued and self.destination.head.snapshot is not None:
             why = "a gap opened or closed" if self.correction else "its plan or what it keeps is new"
             _logger.info("%s is computed in full once: %s", self.run.collection.name, why)
-        ids = dict(zip(self.frame.columns, self.plan.ids, strict=True))
+        ids = dict(zip(self.plan.frame.columns, self.plan.ids, strict=True))
         given = (self.plan.steps.root, self.destination, [ids[name] for name in names], generation, is_continued)
         return self._computed(*given, is_proven=self._is_proven())
 
     def _is_proven(self) -> bool:
         """Whether the plan shows that the stage's keys identify its rows."""
         assert self.plan.steps is not None
-        ids = dict(zip(self.frame.columns, self.plan.ids, strict=True))
+        ids = dict(zip(self.plan.frame.columns, self.plan.ids, strict=True))
         return is_unique(self.plan.steps.root, [ids[key] for key in self.run.collection.keys], self._known_keys())
 
     def stretch(self, step: Arrangement | None) -> Gathered | None:
@@ -192,7 +190,7 @@ class Derived:
         assert self.plan.steps is not None
         if step is None:
             destination, found, is_proven = self.destination, stretched(self.plan.steps.root), self._is_proven()
-            by_name, suffix = dict(zip(self.frame.columns, self.plan.ids, strict=True)), ""
+            by_name, suffix = dict(zip(self.plan.frame.columns, self.plan.ids, strict=True)), ""
         else:
             destination, found, is_proven = self.of_arrangement(step), stretched(step.node), True
             by_name, suffix = {column.name: column.id for column in step.columns}, step.name[-4:]
@@ -209,7 +207,7 @@ class Derived:
         """The inputs, and which of their parts go into which of the stage's."""
         if self.plan.steps is None:
             return self._with_parts(None, {}, self.destination)
-        ids = dict(zip(self.frame.columns, self.plan.ids, strict=True))
+        ids = dict(zip(self.plan.frame.columns, self.plan.ids, strict=True))
         return self._with_parts(self.plan.steps.root, ids, self.destination)
 
     def _with_parts(self, node: Node | None, ids: Mapping[str, str], destination: Destination) -> Mapping[str, Input]:
@@ -238,8 +236,7 @@ class Derived:
     @property
     def fingerprint(self) -> Fingerprint:
         """The fingerprint of the stage, with that of its plan."""
-        outline = self.plan.outline
-        return replace(self.run.fingerprint, plan=outline.plan if outline else None, outline=outline)
+        return self.run.made_by(self.plan)
 
     def is_continued(self) -> bool:
         """Whether the rows come from what changed: the plan made the log, and what it keeps reaches to the epoch."""

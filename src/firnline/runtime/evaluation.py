@@ -113,8 +113,8 @@ def _refuse_maps(columns: StructType, collection: Collection) -> None:
 
 
 def difference_of(found: StructType, stored: StructType) -> str | None:
-    """How columns differ from those that a collection was created with; None if they do not."""
-    now, before = (_shape(schema) for schema in (found, stored))
+    """How columns differ from those that a collection has; None if they do not."""
+    now, before = (shape(schema) for schema in (found, stored))
     if now == before:
         return None
     new = [f"{name} {kind}" for name, kind in sorted(now.items() - before.items())]
@@ -127,7 +127,7 @@ def in_order(frame: DataFrame, names: Sequence[str]) -> DataFrame:
     return frame.select(*(F.col(quoted(name)) for name in names))
 
 
-def _shape(schema: StructType) -> dict[str, str]:
+def shape(schema: StructType) -> dict[str, str]:
     """Types as Iceberg keeps them: every integer below bigint is an int."""
     kinds = {field.name: field.dataType.simpleString() for field in schema.fields}
     return {name: kind.replace("tinyint", "int").replace("smallint", "int") for name, kind in kinds.items()}

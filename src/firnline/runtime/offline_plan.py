@@ -41,11 +41,11 @@ def offline_outlines(project: Project, graph: Graph, names: Sequence[str]) -> Ma
     tables = {name: project.log(graph.name, name).load() for name in sorted(inputs)}
     schemas = {name: table.types for name, table in tables.items() if table is not None}
     state = hashlib.sha256(repr((project.home(graph.name).state(), schemas, sorted(names))).encode()).hexdigest()[:16]
-    folder = project.settings.work / "plans"
-    plans: _Told | None = recall(folder, graph.name, state)
+    folder, name = project.settings.work / "plans", f"{graph.name}.{hashlib.sha256(repr(sorted(names)).encode()).hexdigest()[:8]}"
+    plans: _Told | None = recall(folder, name, state)
     if plans is None:
         plans = _asked(project, graph.name, names)
-        keep(folder, graph.name, state, plans)
+        keep(folder, name, state, plans)
     return {name: None if told is None else Outline.of_json(told) for name, told in plans.items()}
 
 

@@ -34,8 +34,10 @@ def _bring_up(project: Project, graph: Graph, collection: Collection) -> None:
         assert frontier is not None, "an epoch is complete"
         goal = Mark(frontier.generations[collection.name], frontier.upper)
         view = View.of(project, graph, collection.name, goal.upper)
-        table = plain.load() or plain.create(columns_of(view.table, view.columns), collection.keys)
-        mark = mark_of(table)
+        columns = columns_of(view.table, view.columns)
+        table = plain.load() or plain.create(columns, collection.keys)
+        is_alike = plain.is_of(columns)
+        mark = mark_of(table) if is_alike else None
         if mark is not None and mark.generation == goal.generation and mark.upper >= goal.upper:
             return
         world().reach("table.judged")
@@ -45,7 +47,7 @@ def _bring_up(project: Project, graph: Graph, collection: Collection) -> None:
             change = changed(loaded, weighted, collection.keys)
         if change is None:
             change = whole(loaded, view.read(lambda log: state(log, goal.upper)))
-        plain.commit(table, goal, change)
+        plain.commit(table, goal, change, None if is_alike else columns)
         world().reach("table.committed")
 
     until_known(f"the table of {graph.name}.{collection.name}", attempt_once)

@@ -148,14 +148,17 @@ def _check_code(project: Project, graph: Graph, note: Note, changed: tuple[str, 
 
 
 def _check_columns(project: Project, note: Note, changed: tuple[str, ...]) -> None:
+    """Refuse columns that nothing leads to in place; others, the pipeline's log gets with the branch's rows."""
+    from firnline.tables.evolving import between
+
     for name in changed:
         ours, theirs = (project.log(space, name).load() for space in (note.space, note.pipeline))
         if ours is None or theirs is None:
             continue
-        if (ours.columns, ours.types) != (theirs.columns, theirs.types):
-            apart = sorted(ours.types.items() ^ theirs.types.items())
-            what = f"{name!r} has other columns in {note.branch!r}: {', '.join(dict(apart))}"
-            raise FirnlineError("PROMOTE_COLUMNS", what)
+        needed = between(theirs, ours)
+        if needed.refused or needed.left_out:
+            apart = ", ".join((*needed.refused, *needed.left_out))
+            raise FirnlineError("PROMOTE_COLUMNS", f"{name!r} has other columns in {note.branch!r}: {apart}")
 
 
 def _next(project: Project, graph: Graph) -> Epoch:

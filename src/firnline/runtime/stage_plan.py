@@ -33,6 +33,7 @@ from firnline.runtime.project import Declared
 
 _CALLING = threading.Lock()
 """What is noted while a function is called is noted for the whole process: one thread at a time."""
+Fit = Callable[[DataFrame, Outline | None], DataFrame]
 _logger = logging.getLogger(__name__)
 
 
@@ -47,8 +48,10 @@ class StagePlan:
         refusal: Why the plan is taken as it stands.
         notes: What a user should know of the plan.
         outline: What the plan means; None if it is taken as it stands or does not say all.
+        frame: The rows, in the columns of the log.
     """
 
+    frame: DataFrame
     steps: Arranged | None
     ids: tuple[str, ...]
     schemas: Mapping[str, Schema]
@@ -105,8 +108,12 @@ def plan_of(
     frames: Mapping[str, DataFrame],
     made: Made,
     graph: Graph,
+    fit: Fit = lambda frame, _: frame,
 ) -> StagePlan:
-    """The plan of what a stage's function made of its inputs; a refusal that its ``refresh`` does not allow is raised."""
+    """The plan of what a stage's function made of its inputs; a refusal that its ``refresh`` does not allow is raised.
+
+    ``fit`` gives the rows the columns of the log, once it is known what the plan means.
+    """
 
     def schema(frame: DataFrame) -> Schema:
         return [(field.name, ddl(field.dataType)) for field in frame.schema.fields]
@@ -122,16 +129,19 @@ def plan_of(
         bound = binder.bind(made.relation)
         time = [("time", "timestamp" if graph.schedule.timed else "bigint")]
         typing = Typing({EPOCH_TIME: time, **{name: schema(frame) for name, frame in frames.items()}}, analyze)
+        outline = outline_of(bound, collection, Canonical(typing.schemas, made.functions))
+        frame = fit(made.frame, outline)
+        bound = bound if frame is made.frame else binder.bind(relation_of(frame))
         canonical = Canonical(typing.schemas, made.functions)
         keys = {name: graph.collection(name).keys for name in (*frames, collection.name)}
         steps = arranged(bound.node, collection.name, typing, canonical, keys, is_kept=collection.refresh != "full")
     except FirnlineError as refusal:
-        if refusal.code in ALWAYS or collection.refresh == "incremental":
+        if refusal.code in (*ALWAYS, "LOG_UNREADABLE") or collection.refresh == "incremental":
             raise
         _logger.info("%s is computed in full: %s", collection.name, refusal)
-        return StagePlan(None, (), {}, refusal)
+        return StagePlan(fit(made.frame, None), None, (), {}, refusal)
     kept = {step.name: typing.schemas[step.name] for step in steps.arrangements}
     is_top = any(isinstance(node, Top) for node in walk(bound.node))
     notes = ("a sort without a limit says nothing about a set of rows, and is dropped",) if bound.order and not is_top else ()
     ids = tuple(field.id for field in bound.fields)
-    return StagePlan(steps, ids, kept, None, notes, outline_of(bound, collection, Canonical(typing.schemas, made.functions)))
+    return StagePlan(frame, steps, ids, kept, None, notes, outline)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
@@ -25,17 +26,19 @@ from firnline.model.epoch import Epoch
 from firnline.model.feed import EVENTS, Feed
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import BOOKKEEPING, DIFF, QUARANTINE
-from firnline.plan.changing import check_change
+from firnline.model.outline import Outline, difference
+from firnline.plan.changing import Approval, check_change
+from firnline.plan.evolving import evolution
 from firnline.plan.safepoint import compacted
 from firnline.runtime.attempt import Published, Staged
 from firnline.runtime.checks import Checks, staged_rows
 from firnline.runtime.derived import Derived, Remade
-from firnline.runtime.evaluation import told
+from firnline.runtime.evaluation import shape, told
 from firnline.runtime.intake import intake_of
 from firnline.runtime.intake.taking import Taking
 from firnline.runtime.project import Declared, Project
-from firnline.runtime.stage_plan import made_of, plan_of
-from firnline.runtime.writing import Destination, Placement, Rebuilding, Rewriting
+from firnline.runtime.stage_plan import StagePlan, made_of, plan_of
+from firnline.runtime.writing import Destination, Placement, Rebuilding, Renamed, Rewriting, stored_in
 from firnline.tables.log import Head
 from firnline.tables.sidecar import Input
 
@@ -111,10 +114,10 @@ class StageRun:
         inputs = {name: head for name, head in heads.items() if head is not None}
         frames = {name: self.input(name, head) for name, head in inputs.items()}
         made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
-        plan = plan_of(self.session, self.collection, frames, made, self.declared.graph)
-        destination = Rebuilding.beside(self.into(made.frame.schema), is_written=is_written)
+        plan = plan_of(self.session, self.collection, frames, made, self.declared.graph, self.fitted)
+        destination = Rebuilding.beside(self.into(plan.frame.schema), is_written=is_written)
         lineages = {name: self.lineage(name, head) for name, head in inputs.items()}
-        return Derived(self, plan, destination, made.frame, lineages, destination.parts)
+        return Derived(self, plan, destination, lineages, destination.parts)
 
     def _replayed(self, given: SourceEpoch, destination: Rewriting, is_corrected: bool) -> Staged | Verdict:
         generation = destination.head.description.generation
@@ -122,10 +125,10 @@ class StageRun:
             heads = {name: self.project.log(self.declared.graph.name, name).head() for name in self.collection.inputs}
             frames = {name: self.input(name, head) for name, head in heads.items() if head is not None}
             made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
-            plan = plan_of(self.session, self.collection, frames, made, self.declared.graph)
+            plan = plan_of(self.session, self.collection, frames, made, self.declared.graph, self.fitted)
             if destination.log.collection == self.collection.name:
-                destination.check(made.frame.schema)
-            derived = Derived(self, plan, destination, made.frame, {}, destination.parts, "replay" if is_corrected else None)
+                destination.check(plan.frame.schema)
+            derived = Derived(self, plan, destination, {}, destination.parts, "replay" if is_corrected else None)
             return derived.replayed(generation)
         intake = intake_of(self, given)
         if destination.log.collection != self.collection.name + QUARANTINE:
@@ -201,13 +204,12 @@ class StageRun:
             inputs = {name: head for name, head in heads.items() if head is not None}
         frames = {name: self.input(name, head) for name, head in inputs.items()}
         made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
-        plan = plan_of(self.session, self.collection, frames, made, self.declared.graph)
-        destination = self.into(made.frame.schema)
+        plan = plan_of(self.session, self.collection, frames, made, self.declared.graph, self.fitted)
+        self._check_change(plan, control.agreement().approvals)
+        destination = self.into(plan.frame.schema, renamed=self._renamed(plan.outline))
         checks = self._checks(destination)
         lineages = {name: self.lineage(name, head) for name, head in inputs.items()}
-        derived = Derived(self, plan, destination, made.frame, lineages, correction=mark)
-        made_by, approvals = destination.head.fingerprint, control.agreement().approvals
-        check_change(self.declared.graph, self.collection, made_by, derived.fingerprint, approvals, self.epoch.lower)
+        derived = Derived(self, plan, destination, lineages, correction=mark)
         is_ahead = mark is not None and derived.is_ahead()
         staged = self._approved(checks, destination, derived.staged(generation), generation)
         if isinstance(staged, Verdict):
@@ -217,6 +219,17 @@ class StageRun:
         if mark is not None and verdict is Verdict.FREE and not is_ahead:
             control.change(lambda gaps: gaps.corrected(self.collection.name, mark, self.epoch.upper))
         return Published(verdict, staged.total)
+
+    def _check_change(self, plan: StagePlan, approvals: Iterable[Approval]) -> None:
+        """Refuse code that changed and may not make the epoch, before it changes anything."""
+        head = self.project.log(self.declared.graph.name, self.collection.name).head()
+        made_by = None if head is None else head.fingerprint
+        check_change(self.declared.graph, self.collection, made_by, self.made_by(plan), approvals, self.epoch.lower)
+
+    def made_by(self, plan: StagePlan) -> Fingerprint:
+        """The fingerprint of a stage, with that of its plan."""
+        outline = plan.outline
+        return replace(self.fingerprint, plan=outline.plan if outline else None, outline=outline)
 
     def _checks(self, destination: Destination) -> Checks:
         types = {column.name: column.kind.simpleString() for column in destination.columns}
@@ -241,11 +254,30 @@ class StageRun:
 
         return destination.approved(made, self.epoch, generation, judge)
 
-    def into(self, columns: StructType, looked_up: tuple[str, ...] = ()) -> Destination:
+    def into(self, columns: StructType, looked_up: tuple[str, ...] = (), renamed: Renamed = ()) -> Destination:
         """The collection's own log, ready for the epoch; rows are looked up by the values of some columns."""
         cut = (self.collection.keys, self.collection.partition_by, self.collection.parts)
         placement = Placement(*cut, is_keyed=True, looked_up=looked_up)
-        return self.destination(self.collection.name, columns, placement)
+        return self.destination(self.collection.name, columns, placement, renamed)
+
+    def fitted(self, frame: DataFrame, outline: Outline | None) -> DataFrame:
+        """What a stage returns, with a null for each column of its log that it does not return any more."""
+        table = self.project.log(self.declared.graph.name, self.collection.name).load()
+        if table is None or table.current is None or set(table.columns) == {*frame.columns, *BOOKKEEPING}:
+            return frame
+        stored = stored_in(self.session, table)
+        gone = evolution(shape(stored), shape(frame.schema), self._renamed(outline)).left_out
+        kinds = {field.name: field.dataType for field in stored.fields}
+        return frame.withColumns({name: F.lit(None).cast(kinds[name]) for name in gone}) if gone else frame
+
+    def _renamed(self, outline: Outline | None) -> Renamed:
+        """The columns of a stage that its log has under other names, as the plans show."""
+        log = self.project.log(self.declared.graph.name, self.collection.name)
+        table = log.load()
+        if outline is None or table is None or outline.columns.keys() <= table.columns.keys():
+            return ()
+        newest = next(log.entries(), None)
+        return () if newest is None else difference(log.sidecar(newest).fingerprint.outline, outline).renamed
 
     def input(self, name: str, head: Head) -> DataFrame:
         """The state of an input at this epoch, however far its log has gone since."""
@@ -288,10 +320,10 @@ class StageRun:
             seconds = time.monotonic() - began
             destination.publish(staged, self.epoch, head.generation, self.fingerprint, {}, seconds)
 
-    def destination(self, name: str, columns: StructType, placement: Placement) -> Destination:
+    def destination(self, name: str, columns: StructType, placement: Placement, renamed: Renamed = ()) -> Destination:
         """The log of a collection of this pipeline, ready for the epoch."""
-        log = self.project.log(self.declared.graph.name, name)
-        return Destination.of(self.session, log, columns, placement, self.declared.graph.schedule.start, self.collection.where)
+        log, start = self.project.log(self.declared.graph.name, name), self.declared.graph.schedule.start
+        return Destination.of(self.session, log, columns, placement, start, self.collection.where, renamed)
 
     @property
     def fingerprint(self) -> Fingerprint:

@@ -108,12 +108,14 @@ class Stretch:
         span = replace(first, epoch=Epoch(first.epoch.lower, runs[-1].epoch.upper))
         frames = {name: span.input(name, head) for name, head in self.inputs.items()}
         made = made_of(span.session, span.declared, collection, frames, span.epoch.upper)
-        plan = plan_of(span.session, collection, frames, made, graph)
+        plan = plan_of(span.session, collection, frames, made, graph, span.fitted)
         reason = str(plan.refusal) if plan.steps is None else apart(plan.steps)
         if reason is not None:
             return Apart(reason, is_lasting=True)
+        if own.fingerprint is None or not span.made_by(plan).is_same(own.fingerprint):
+            return Apart("its plan is new")
         lineages = {name: span.lineage(name, head) for name, head in self.inputs.items()}
-        derived = Derived(span, plan, span.into(made.frame.schema), made.frame, lineages)
+        derived = Derived(span, plan, span.into(plan.frame.schema), lineages)
         if not derived.is_continued():
             return Apart("its plan, or what it keeps, is new")
         for step in derived.arrangements:

@@ -1,6 +1,6 @@
 """The way of a delta into its log: staged by Spark, audited as it stands in storage, published without Spark.
 
-A log that never held anything takes the columns of the next attempt.
+A log that never held anything takes the columns of the next attempt; one that does, those that ``plan.evolving`` leads to.
 """
 
 from __future__ import annotations
@@ -29,12 +29,18 @@ from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import BOOKKEEPING, DIFF, EPOCH, PART
+from firnline.plan.evolving import evolution
 from firnline.runtime.attempt import Digests, Staged, approved, staged
-from firnline.runtime.evaluation import difference_of
+from firnline.runtime.evaluation import difference_of, shape
+from firnline.tables.evolving import evolve
 from firnline.tables.log import PARTITION_BY, PARTS, START, Head, Log, bloom_filters, cut_by, cut_into, head_of
 from firnline.tables.metadata import Metadata
+from firnline.tables.port import Columns
 from firnline.tables.sidecar import Input, Sidecar
 from firnline.world import world
+
+Renamed = Sequence[tuple[str, str]]
+"""Old and new names of columns that hold the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,29 +78,40 @@ class Destination:
 
     @classmethod
     def of(
-        cls, session: SparkSession, log: Log, found: StructType, placement: Placement, start: int, where: Location
+        cls,
+        session: SparkSession,
+        log: Log,
+        found: StructType,
+        placement: Placement,
+        start: int,
+        where: Location,
+        renamed: Renamed = (),
     ) -> Destination:
-        """The log for rows of a schema: created if there is none, refused if it holds rows of another."""
-        name = table_name(log.pipeline, log.collection)
+        """The log for rows of a schema: created if there is none, refused if it holds rows of one that nothing leads from."""
         table = log.load() or log.create(to_arrow_schema(found), placement.keys, start, placement.as_properties())
-        stored = _stored(session, name, tuple(table.types.items()))
-        complaint = difference_of(found, stored)
+        stored = stored_in(session, table)
+        complaint = _complaint(found, stored, renamed)
         refusal = FirnlineError("WRONG_COLUMNS", complaint, where) if complaint else _misplaced(log, table, placement, where)
-        if refusal is not None and head_of(table).snapshot is not None:
+        if head_of(table).snapshot is None:
+            if refusal is not None or difference_of(found, stored):
+                table = log.recreate(to_arrow_schema(found), placement.keys, start, placement.as_properties())
+        elif refusal is not None:
             raise refusal
-        if refusal is not None:
-            table = log.recreate(to_arrow_schema(found), placement.keys, start, placement.as_properties())
-            stored = _stored(session, name, tuple(table.types.items()))
-        return cls(session, log, name, head_of(table), tuple(staging.columns_of(stored, table.columns)), placement)
+        else:
+            table = evolved(session, log, table, found, renamed)
+        return cls._on(session, log, table, placement)
 
     @classmethod
     def there(cls, session: SparkSession, log: Log, placement: Placement | None) -> Destination:
         """A log that is there, for rows of its own columns; placed as it has them if that is not said."""
         table = log.load()
         assert table is not None, "whoever asks has looked at it"
-        name = table_name(log.pipeline, log.collection)
-        columns = tuple(staging.columns_of(_stored(session, name, tuple(table.types.items())), table.columns))
-        return cls(session, log, name, head_of(table), columns, placement or Placement.of(table))
+        return cls._on(session, log, table, placement or Placement.of(table))
+
+    @classmethod
+    def _on(cls, session: SparkSession, log: Log, table: Metadata, placement: Placement) -> Destination:
+        columns = tuple(staging.columns_of(stored_in(session, table), table.columns))
+        return cls(session, log, table_name(log.pipeline, log.collection), head_of(table), columns, placement)
 
     @property
     def names(self) -> list[str]:
@@ -280,7 +297,7 @@ class Rewriting(Destination):
         table = log.load()
         assert table is not None, "whoever repairs a log has looked at it"
         name = table_name(log.pipeline, log.collection)
-        columns = tuple(staging.columns_of(_stored(session, name, tuple(table.types.items())), table.columns))
+        columns = tuple(staging.columns_of(stored_in(session, table), table.columns))
         newest = head_of(table)
         before = next((entry for entry in log.entries() if entry.description.upper <= epoch.lower), None)
         start = Description(newest.description.generation, newest.description.since, int(table.properties[START]))
@@ -375,7 +392,33 @@ def _misplaced(log: Log, table: Metadata, placement: Placement, where: Location)
     return None
 
 
+def _complaint(found: StructType, stored: StructType, renamed: Renamed) -> str | None:
+    """Why rows of a schema cannot go into a log; None if they can, in columns that it may get for them."""
+    needed = evolution(shape(stored), shape(found), renamed)
+    return difference_of(found, stored) if needed.refused or needed.left_out else None
+
+
+def evolved(session: SparkSession, log: Log, table: Metadata, found: StructType, renamed: Renamed) -> Metadata:
+    """The log with the columns of a schema; as it is, if it has them."""
+
+    def wanted(table: Metadata) -> Columns | None:
+        needed = evolution(shape(stored_in(session, table)), shape(found), renamed)
+        names = {new: old for old, new in needed.renamed}
+        made = StructType([field for field in found.fields if field.name in (*needed.added, *needed.widened)])
+        nullable = (names.get(field.name, field.name) for field in found.fields if field.nullable)
+        optional = tuple(name for name in nullable if name in table.required)
+        is_any = made.fields or needed.renamed or optional
+        return Columns(to_arrow_schema(made), needed.renamed, optional) if is_any else None
+
+    return table if wanted(table) is None else evolve(log.tables, log, world().new_id(), wanted)
+
+
+def stored_in(session: SparkSession, table: Metadata) -> StructType:
+    """Spark's schema of a log's own columns."""
+    return _stored(session, table_name(table.pipeline, table.name), tuple(table.types.items()), table.required)
+
+
 @lru_cache
-def _stored(session: SparkSession, table: str, _columns: tuple[tuple[str, str], ...]) -> StructType:
+def _stored(session: SparkSession, table: str, _columns: tuple[tuple[str, str], ...], _required: frozenset[str]) -> StructType:
     """Spark's schema of a log whose columns are of these types: asked once for all its epochs."""
     return StructType([field for field in session.table(table).schema.fields if field.name not in BOOKKEEPING])

@@ -11,6 +11,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier
 
 from firnline.errors import FirnlineError
 from firnline.model.names import CHANGE_TYPE, DELETE
+from firnline.plan.evolving import is_wider
 from firnline.sinks.encoding import as_json
 
 if TYPE_CHECKING:
@@ -34,6 +35,12 @@ _TYPES = (
     (kinds.is_large_binary, "bytea"),
     (kinds.is_nested, "jsonb"),
 )
+
+
+_COLUMNS_OF = """
+    SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute
+    WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +108,16 @@ def has_rows(connection: Connection[Any], table: tuple[str, ...]) -> bool:
 
 
 def shape(connection: Connection[Any], following: Following, exists: bool) -> None:
-    """Create the table, or the columns that it lacks."""
+    """Create the table, or the columns that it lacks; those that became wider in the log become so here."""
     types, table = _types(following.columns), Identifier(*following.table)
     if exists:
-        found = connection.execute(SQL("SELECT * FROM {} LIMIT 0").format(table)).description or ()
-        there = {column.name for column in found}
+        there = dict(connection.execute(_COLUMNS_OF, (table.as_string(connection),)).fetchall())
         for name, kind in types.items():
+            said, column = kind.as_string(connection), Identifier(name)
             if name not in there:
-                connection.execute(SQL("ALTER TABLE {} ADD COLUMN {} {}").format(table, Identifier(name), kind))
+                connection.execute(SQL("ALTER TABLE {} ADD COLUMN {} {}").format(table, column, kind))
+            elif is_wider(_in_spark(there[name]), _in_spark(said)):
+                connection.execute(SQL("ALTER TABLE {} ALTER COLUMN {} TYPE {}").format(table, column, kind))
         return
     columns: list[Composable] = [SQL("{} {}").format(Identifier(name), kind) for name, kind in types.items()]
     if following.keys:  # not a primary key: a key may be null
@@ -171,6 +180,12 @@ def _equal(other: str, keys: Iterable[str], how: str) -> Composable:
 def _types(columns: pa.Schema) -> dict[str, Composable]:
     """The type of each column in PostgreSQL."""
     return {field.name: SQL(_type(field)) for field in columns}
+
+
+def _in_spark(kind: str) -> str:
+    """A type that can become wider, as the log's rule knows it; others as they are."""
+    words = {"integer": "int", "real": "float", "double precision": "double"}
+    return words.get(kind, kind.replace("numeric", "decimal").replace(" ", ""))
 
 
 def _type(field: pa.Field) -> str:

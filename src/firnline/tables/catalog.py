@@ -28,7 +28,7 @@ from firnline.model.stored_file import StoredFile
 from firnline.tables.avro import check_whole
 from firnline.tables.metadata import Metadata
 from firnline.tables.pointers import pointers
-from firnline.tables.port import Exchange, Manifest
+from firnline.tables.port import Columns, Exchange, Manifest
 from firnline.tables.storage import answering
 from firnline.world import world
 
@@ -134,6 +134,10 @@ class Catalog:
         if not self.pointers.put_view(namespace, name, before, made, self.write):
             raise FirnlineError("COMMIT_CONTENDED", f"the view {namespace}.{name} moved meanwhile")
 
+    def forget_view(self, namespace: str, name: str) -> None:
+        """Take a view out of the catalog, if it is there."""
+        self.pointers.forget_view(namespace, name)
+
     def commit(self, table: Metadata, summary: Mapping[str, str], staged: Sequence[int] = ()) -> None:
         """Append the files of staged snapshots, and drop these, in one transaction that knows no retry."""
         from pyiceberg.table.update.snapshot import ExpireSnapshots
@@ -171,7 +175,7 @@ class Catalog:
 
         loaded = self._loaded(table)
         with self._answering():
-            writable = _writable(loaded)
+            writable = _writable(loaded.metadata)
             return [
                 list(_dataframe_to_data_files(writable, _sorted(loaded, rows), loaded.io)) if rows.num_rows else []
                 for rows in several
@@ -205,7 +209,7 @@ class Catalog:
         loaded = self._loaded(table)
         _check_clock(table)
         with self._answering():
-            files = list(_dataframe_to_data_files(_writable(loaded), _sorted(loaded, rows), loaded.io))
+            files = list(_dataframe_to_data_files(_writable(loaded.metadata), _sorted(loaded, rows), loaded.io))
             try:
                 _append_beside(loaded, files, summary)
             except CommitFailedException:
@@ -224,6 +228,7 @@ class Catalog:
         """Put a snapshot that names other data files onto the head, in one transaction that knows no retry."""
         from pyiceberg.table.update.snapshot import ExpireSnapshots
 
+        from firnline.tables.evolving import reshape
         from firnline.tables.exchanging import exchanging
         from firnline.tables.transaction import SparingTransaction
 
@@ -231,32 +236,39 @@ class Catalog:
         _check_clock(table)
         with self._answering(), SparingTransaction(loaded) as transaction:
             coming = [file for snapshot in change.staged for file in _files(loaded, snapshot)]
+            if change.columns is not None:
+                reshape(transaction, change.columns)  # before the snapshot, which is read by the columns of its time
             exchanging(transaction, summary, change, coming).commit()
             if change.properties:
                 transaction.set_properties(dict(change.properties))
             if change.staged or change.undone:
                 ExpireSnapshots(transaction).by_ids([*change.staged, *change.undone]).commit()
 
-    def rewrite(self, table: Metadata, summary: Mapping[str, str], out: Collection[str], rows: pa.Table) -> None:
+    def rewrite(
+        self, table: Metadata, summary: Mapping[str, str], out: Collection[str], rows: pa.Table, columns: Columns | None = None
+    ) -> None:
         """Let the head name a file of these rows instead of some files, in one transaction that knows no retry.
 
-        The new files go again if it surely failed.
+        The new files go again if it surely failed. With ``columns`` the table gets these first.
         """
         from pyiceberg.exceptions import CommitFailedException
         from pyiceberg.io.pyarrow import _dataframe_to_data_files
+
+        from firnline.tables.evolving import reshape
 
         loaded = self._loaded(table)
         _check_clock(table)
         with self._answering():
             tasks = loaded.scan().plan_files() if out else ()
             going = [task.file for task in tasks if task.file.file_path in out]
-            coming = list(_dataframe_to_data_files(_writable(loaded), _sorted(loaded, rows), loaded.io)) if rows.num_rows else []
+            transaction = loaded.transaction()
+            if columns is not None:
+                reshape(transaction, columns)
+            shaped = _writable(transaction.table_metadata)
+            coming = list(_dataframe_to_data_files(shaped, _sorted(loaded, rows), loaded.io)) if rows.num_rows else []
             world().reach("table.written")
             try:
-                with (
-                    loaded.transaction() as transaction,
-                    transaction.update_snapshot(snapshot_properties=dict(summary)).overwrite() as overwrite,
-                ):
+                with transaction, transaction.update_snapshot(snapshot_properties=dict(summary)).overwrite() as overwrite:
                     for file in going:
                         overwrite.delete_data_file(file)
                     for file in coming:
@@ -434,10 +446,10 @@ class Catalog:
         return loaded
 
 
-def _writable(table: Table) -> TableMetadata:
+def _writable(table: TableMetadata) -> TableMetadata:
     """A table's metadata, without the options of Spark's writer that PyIceberg warns of: what it writes is small."""
-    properties = {name: value for name, value in table.metadata.properties.items() if not name.startswith(_OF_SPARK)}
-    return table.metadata.model_copy(update={"properties": properties})
+    properties = {name: value for name, value in table.properties.items() if not name.startswith(_OF_SPARK)}
+    return table.model_copy(update={"properties": properties})
 
 
 def _sorted(table: Table, rows: pa.Table) -> pa.Table:

@@ -78,7 +78,7 @@ def take(catalog: Catalog, source: Log, into: Log, entry: Entry) -> Verdict:
 
     def attempt_once() -> Verdict:
         table, theirs = into.load(), source.load()
-        if table is None or theirs is None or cut_into(table) != cut_into(theirs) or table.columns != theirs.columns:
+        if table is None or theirs is None or _shape(table) != _shape(theirs):
             return Verdict.MOVED
         if any(snapshot.summary.get(ATTEMPT) == entry.attempt for snapshot in line(table)):
             return Verdict.FREE
@@ -99,6 +99,11 @@ def take(catalog: Catalog, source: Log, into: Log, entry: Entry) -> Verdict:
         return Verdict.FREE
 
     return until_known(f"{into.pipeline}.{into.collection}", attempt_once)
+
+
+def _shape(table: Metadata) -> tuple[object, ...]:
+    """What two logs have to have in common for the files of one to be the other's."""
+    return cut_into(table), table.columns, table.types
 
 
 def layer_at(log: Log, lower: int, upper: int) -> Entry | None:

@@ -23,6 +23,8 @@ REPAIR = "repair"
 """The kind of a snapshot that holds the same rows as the one before, in other files."""
 RESCALE = "rescale"
 """The kind of a snapshot that holds the same rows as the one before, cut into another number of parts."""
+SCHEMA = "schema"
+"""The kind of a snapshot that holds the same rows as the one before, under other columns: nulls in those that came."""
 MERGE = "merge"
 """The kind of a snapshot that holds the same states as the one before, from its layer's end on, in other files."""
 REWIND = "rewind"
@@ -113,8 +115,8 @@ def description_of(table: Metadata, snapshot: Snapshot) -> Description:
 
 
 def is_repair(snapshot: Snapshot) -> bool:
-    """Whether a snapshot brought no layer: a repair, a rescale, a rewind or its undo."""
-    return snapshot.summary.get(KIND) in (REPAIR, RESCALE, REWIND)
+    """Whether a snapshot brought no layer: a repair, a rescale, other columns, a rewind or its undo."""
+    return snapshot.summary.get(KIND) in (REPAIR, RESCALE, SCHEMA, REWIND)
 
 
 def is_rewind(snapshot: Snapshot) -> bool:
@@ -138,5 +140,5 @@ def newest_rescale(table: Metadata) -> Snapshot | None:
 
 
 def newest_exchange(table: Metadata) -> Snapshot | None:
-    """The newest repair, rescale, rewind or merge of the main line: older snapshots may name files that are gone."""
+    """The newest snapshot that brought no layer, or a merge, of the main line: older ones may name files that are gone."""
     return next((snapshot for snapshot in table.main_line() if is_repair(snapshot) or is_merge(snapshot)), None)

@@ -121,6 +121,11 @@ class Log:
         self.pipeline = pipeline
         self.collection = collection
 
+    @property
+    def tables(self) -> Tables:
+        """Where its table is."""
+        return self._catalog
+
     def load(self) -> Metadata | None:
         """The table as the catalog has it now, or nothing before the first publish."""
         return self._catalog.table(self.pipeline, self.collection)

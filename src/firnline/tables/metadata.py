@@ -49,6 +49,8 @@ class Metadata:
     """Their types, in Iceberg's words."""
     snapshots: Mapping[int, Snapshot]
     current: int | None
+    required: frozenset[str] = frozenset()
+    """The columns that are never null."""
 
     @classmethod
     def of_json(cls, pipeline: str, name: str, version: str, text: bytes) -> Metadata:
@@ -77,6 +79,7 @@ class Metadata:
             {field["name"]: _type(field["type"]) for field in schema["fields"]},
             {snapshot.id: snapshot for snapshot in snapshots},
             None if current == -1 else current,
+            frozenset(field["name"] for field in schema["fields"] if field["required"]),
         )
 
     @property

@@ -20,6 +20,7 @@ from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 
 from firnline.model.names import DIFF
 from firnline.tables.expiry import METADATA
+from firnline.tables.port import Columns
 from firnline.tables.scan import repeated
 from firnline.tables.where import term
 
@@ -76,13 +77,20 @@ class PlainTable:
         """Create the table unless it is there."""
         return self._catalog.create(self.namespace, self.name, columns, keys, {"format-version": "2", **METADATA})
 
+    def is_of(self, columns: pa.Schema) -> bool:
+        """Whether it has these columns."""
+        schema = self.iceberg().schema()
+        found = columns_of(self.iceberg(), schema.column_names)
+        return {field.name: field.type for field in found} == {field.name: field.type for field in columns}
+
     def iceberg(self) -> Table:
         """The table as PyIceberg knows it."""
         return self._catalog.iceberg(self.namespace, self.name)
 
-    def commit(self, table: Metadata, mark: Mark, change: Rewriting) -> None:
-        """Put the change in, onto exactly the version that was looked at, or fail."""
-        self._catalog.rewrite(table, mark.as_properties(), change.out, change.rows)
+    def commit(self, table: Metadata, mark: Mark, change: Rewriting, columns: pa.Schema | None = None) -> None:
+        """Put the change in, onto exactly the version that was looked at, or fail; with ``columns``, all rows in these."""
+        shape = None if columns is None else _shape(table, columns)
+        self._catalog.rewrite(table, mark.as_properties(), change.out, change.rows, shape)
 
 
 def mark_of(table: Metadata) -> Mark | None:
@@ -98,6 +106,13 @@ def mark_of(table: Metadata) -> Mark | None:
         if snapshot.parent not in table.snapshots:
             return None
     return None
+
+
+def _shape(table: Metadata, columns: pa.Schema) -> Columns:
+    """What leads to these columns and no others."""
+    nullable = {field.name for field in columns if field.nullable}
+    gone = tuple(name for name in table.columns if name not in columns.names)
+    return Columns(columns, optional=tuple(sorted(table.required & nullable)), gone=gone)
 
 
 def whole(table: Table, rows: pa.Table) -> Rewriting:
@@ -127,7 +142,14 @@ def changed(table: Table, weighted: pa.Table, keys: Sequence[str]) -> Rewriting 
             going.add(path)
             missing -= rows.num_rows - left.num_rows
             kept.append(left)
-    return None if missing else Rewriting(frozenset(going), pa.concat_tables([inserted, *kept]))
+    return (
+        None if missing else Rewriting(frozenset(going), pa.concat_tables([inserted, *(_like(each, inserted) for each in kept)]))
+    )
+
+
+def _like(rows: pa.Table, other: pa.Table) -> pa.Table:
+    """Rows with their columns in the order and the types of others: in the log columns may have come in another order."""
+    return rows.select(other.column_names).cast(other.schema)
 
 
 def _near(removed: pa.Table) -> BooleanExpression:

@@ -61,6 +61,9 @@ class Pointers(Protocol):
     def put_view(self, space: str, name: str, before: str | None, made: dict[str, Any], write: Write) -> bool:
         """Let a view say something else, if it is still the version that was looked at, or is not there; whether it was."""
 
+    def forget_view(self, space: str, name: str) -> None:
+        """Take a view out, if it is there."""
+
 
 def pointers(uri: str, warehouse: str, options: Mapping[str, str]) -> Pointers:
     """The pointers of a catalog; ``options`` are Iceberg's, of a REST catalog."""
@@ -137,6 +140,10 @@ class SqlPointers:
         new = f"SELECT '{NAME}', {', '.join(f'CAST(:{each} AS VARCHAR)' for each in given)}, 'VIEW'"
         free = f"NOT EXISTS (SELECT 1 FROM {_TABLES} {_OURS} AND table_name = :name)"
         return self.database.change(f"INSERT INTO {_TABLES} {columns} {new} WHERE {free}", **given) == 1
+
+    def forget_view(self, space: str, name: str) -> None:
+        """Take a view out, if it is there."""
+        self.database.change(f"DELETE FROM {_TABLES} {_OURS} AND table_name = :name", space=space, name=name)
 
     def _replace(self, space: str, name: str, lost: str, version: str, previous: str) -> bool:
         change = f"SET metadata_location = :version, previous_metadata_location = {previous}"

@@ -15,6 +15,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Columns:
+    """How a table's columns change."""
+
+    made: pa.Schema
+    """Those that are added, widened, or as they were, as they are then called."""
+    renamed: tuple[tuple[str, str], ...] = ()
+    optional: tuple[str, ...] = ()
+    """Those that may be null from then on, as they are called now."""
+    gone: tuple[str, ...] = ()
+    """Those that are dropped; never of a log."""
+
+
+@dataclass(frozen=True, slots=True)
 class Exchange:
     """Data files for others, in one commit that changes no row.
 
@@ -27,6 +40,7 @@ class Exchange:
         instead_of_head: The snapshot whose manifest list stands for the head's, which cannot be read; zero if none can.
         undone: Snapshots of the main line that are dropped with it, since they are not true any more.
         properties: What the table's properties say from then on.
+        columns: How the table's columns change; the rows are the same, with nulls in what is added.
     """
 
     out: frozenset[str] = frozenset()
@@ -37,6 +51,7 @@ class Exchange:
     instead_of_head: int | None = None
     undone: tuple[int, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    columns: Columns | None = None
 
 
 @dataclass(frozen=True, slots=True)

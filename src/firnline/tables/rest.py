@@ -8,7 +8,7 @@ is made anew, and which metadata file a table had that cannot be read any more i
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -96,6 +96,13 @@ class RestPointers:
                 return None
             said: dict[str, Any] = found.model_dump(mode="json", by_alias=True, exclude_none=True)
             return f"{found.view_uuid} {found.current_version_id}", said
+
+    def forget_view(self, space: str, name: str) -> None:
+        """Take a view out, if it is there."""
+        from pyiceberg.exceptions import NoSuchViewError
+
+        with self.reachable(), suppress(NoSuchViewError):
+            self.opened.drop_view((space, name))
 
     def put_view(self, space: str, name: str, before: str | None, made: dict[str, Any], write: Write) -> bool:
         """Let a view say something else, if it is still the version that was looked at, or is not there; whether it was."""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import firnline as fl
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.graph import Graph, check
-from firnline.plan.recomputing import History, Layer, affected, costs, stale_from
+from firnline.plan.recomputing import History, Layer, affected, costs, rewinds, stale_from
 
 OLD, NEW = Fingerprint("old"), Fingerprint("new")
 
@@ -57,6 +57,12 @@ def test_a_change_reaches_what_comes_of_it_and_nothing_else() -> None:
 
 def test_two_changes_meet_in_the_earlier_epoch() -> None:
     assert affected(diamond(), {"b": 2, "c": 1}) == {"b": (2, ("b",)), "c": (1, ("c",)), "d": (1, ("b", "c"))}
+
+
+def test_a_stage_goes_back_with_what_it_comes_of_if_that_goes_back_as_far() -> None:
+    assert rewinds(diamond(), {"b": 1, "d": 2}) == [("b", 1)]
+    assert rewinds(diamond(), {"d": 1, "b": 2, "c": 0}) == [("b", 2), ("c", 0)]
+    assert rewinds(diamond(), {"d": 0, "b": 2}) == [("b", 2), ("d", 0)]
 
 
 def test_a_log_that_is_behind_costs_what_it_holds() -> None:

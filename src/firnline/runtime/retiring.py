@@ -1,0 +1,120 @@
+"""Logs whose collections the code does not have any more: found, recognised under a new name, and let go of on request.
+
+Nothing happens to such a log by itself: it keeps its rows and takes no epoch, and the frontier goes on without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from firnline.errors import FirnlineError
+from firnline.model.fingerprint import Fingerprint
+from firnline.model.graph import Graph
+from firnline.runtime.project import Project
+
+if TYPE_CHECKING:
+    from firnline.tables.metadata import Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """A collection that has a log and no code."""
+
+    collection: str
+    renamed: str | None
+    """The collection that is made as it was, and has no log yet."""
+    upper: str
+    rows: int
+    bytes: int
+    branches: tuple[str, ...]
+    """Branches that have it: they keep theirs."""
+    readers: tuple[str, ...]
+    """Pipelines that read it, and do not load until they read another."""
+
+
+def retired(project: Project, graph: Graph) -> tuple[Retired, ...]:
+    """The collections of a pipeline that have a log and no code."""
+    tables = _tables(project, graph)
+    names = sorted({name.partition("__")[0] for name in tables})
+    if not names:
+        return ()
+    today = _without_log(project, graph)
+    return tuple(_told(project, graph, name, tables, today) for name in names if name in tables)
+
+
+def retire(project: Project, graph: Graph, collection: str) -> tuple[str, ...]:
+    """Take the log of a collection that the code has not, its view and all kept beside it out of the catalog.
+
+    Files are in the trash first, and go after the grace time; those that a branch names stay.
+    """
+    from firnline.tables import plain, views
+    from firnline.tables.control import TABLE
+    from firnline.tables.trash import Trash
+
+    found = [table for name, table in _tables(project, graph).items() if name.partition("__")[0] == collection]
+    if not found:
+        what = f"{graph.name!r} has no log of {collection!r} that its code does not write"
+        raise FirnlineError("NO_SUCH_COLLECTION", what, todo="'firnline plan' lists those that can be retired.")
+    catalog = project.catalog
+    copy = catalog.table(f"{graph.name}{plain.NAMESPACE}", collection)
+    own = found if copy is None else [copy, *found]
+    where = catalog.table(graph.name, TABLE)
+    if where is not None:
+        Trash(catalog).put_tables(where, own)
+    catalog.forget_view(f"{graph.name}{views.NAMESPACE}", collection)
+    for table in sorted(own, key=lambda each: (each.pipeline, each.name) == (graph.name, collection)):  # the log last
+        catalog.forget(table)
+    return tuple(f"{table.pipeline}.{table.name}" for table in own)
+
+
+def _tables(project: Project, graph: Graph) -> dict[str, Metadata]:
+    """The logs whose collections are not in the code, and what was kept beside them."""
+    from firnline.tables.control import TABLE
+
+    known = {each.name for each in graph.collections}
+    names = (name for name in sorted(project.catalog.names(graph.name)) if name != TABLE)
+    found = {name: project.catalog.table(graph.name, name) for name in names if name.partition("__")[0] not in known}
+    return {name: table for name, table in found.items() if table is not None}
+
+
+def _without_log(project: Project, graph: Graph) -> dict[str, Fingerprint]:
+    """The collections that have code and no log, with what makes them."""
+    from firnline.runtime.offline_plan import offline_plans
+
+    there = project.catalog.names(graph.name)
+    new = [each for each in graph.collections if each.name not in there]
+    asked = [each.name for each in new if each.kind == "stage" and all(name in there for name in each.inputs)]
+    plans: Mapping[str, str | None] = offline_plans(project, graph, asked) if asked else {}
+    return {each.name: Fingerprint(graph.fingerprints[each.name], plans.get(each.name)) for each in new}
+
+
+def _told(project: Project, graph: Graph, name: str, tables: Mapping[str, Metadata], today: Mapping[str, Fingerprint]) -> Retired:
+    from firnline.tables.log import entries_of, head_of
+
+    table = tables[name]
+    head = head_of(table)
+    renamed = next((new for new, made_by in today.items() if head.fingerprint and made_by.is_same(head.fingerprint)), None)
+    own = [each for other, each in tables.items() if other.partition("__")[0] == name]
+    size = sum(int(each.head.summary.get("total-files-size", 0)) for each in own if each.head is not None)
+    branches = tuple(
+        space.removeprefix(f"{graph.name}__")
+        for space in sorted(project.catalog.branches(graph.name))
+        if name in project.catalog.names(space)
+    )
+    upper = graph.schedule.label(head.description.upper)
+    rows = sum(entry.weight for entry in entries_of(table)) if table.head is not None else 0
+    return Retired(name, renamed, upper, rows, size, branches, _readers(project, graph, name))
+
+
+def _readers(project: Project, graph: Graph, collection: str) -> tuple[str, ...]:
+    found = []
+    for name in project.pipelines():
+        try:
+            if name != graph.name:
+                project.graph(name)
+        except FirnlineError as error:
+            if f"{graph.name}.{collection}" in str(error):
+                found.append(name)
+    return tuple(found)
