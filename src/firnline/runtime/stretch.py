@@ -52,6 +52,10 @@ _OF_INTAKES = {
 _logger = logging.getLogger(__name__)
 
 
+class _AsideError(Exception):
+    """A source's epochs are taken in one by one after all."""
+
+
 @dataclass(frozen=True)
 class _Computed:
     """The rows of a log in a stretch, and what is written down with each of its epochs."""
@@ -187,34 +191,36 @@ class Stretch:
             return self._returned(runs, givens)
         except BaseException as error:
             for given in givens:
-                given.failed(error)
-            raise
+                given.failed(error)  # so that who mends the files of an epoch that was not tried by itself is not refused
+            if not isinstance(error, _AsideError):
+                raise
+            return Apart(str(error), is_lasting=True)
         finally:
             for given in givens:
                 given.close()
 
-    def _returned(self, runs: Sequence[StageRun], givens: Sequence[SourceEpoch]) -> _Computed | Apart:
+    def _returned(self, runs: Sequence[StageRun], givens: Sequence[SourceEpoch]) -> _Computed:
         began = time.monotonic()
         intakes = [intake_of(run, given) for run, given in zip(runs, givens, strict=True)]
         taken = []
         for given, intake in zip(givens, intakes, strict=True):
             taken.append(intake.taken())
             if not given.is_settled(taken[-1]):  # what the function does for the next epoch may change what is read for this one
-                return Apart("it reads more than files that were listed, and rows that it has made itself", is_lasting=True)
+                raise _AsideError("it reads more than files that were listed, and rows that it has made itself")
         columns = [intake.columns(frame) for intake, frame in zip(intakes, taken, strict=True)]
         if any(each != columns[0] for each in columns):
-            return Apart("its epochs have different columns", is_lasting=True)
+            raise _AsideError("its epochs have different columns")
         if count_malformed(givens):
-            return Apart("some records are malformed", is_lasting=True)
+            raise _AsideError("some records are malformed")
         destination = intakes[0].into(columns[0])
         names = [*destination.names, DIFF]
         frames = [
             in_order(frame, names).withColumn(EPOCH, F.lit(run.epoch.lower).cast("bigint"))
             for run, frame in zip(runs, taken, strict=True)
         ]
-        rows = _within(destination.gathered(relation_of(reduce(DataFrame.unionAll, frames)), runs[0].epoch), runs)
-        if isinstance(rows, Apart):
-            return rows
+        rows = destination.gathered(relation_of(reduce(DataFrame.unionAll, frames)), runs[0].epoch)
+        if rows is None:
+            raise _AsideError("its epochs change many rows")
         for given in givens:
             given.check_unchanged()
         outside = {run.epoch: intake.determinants for run, intake in zip(runs, intakes, strict=True)}
@@ -238,7 +244,8 @@ class Stretch:
             yield self._published_one(run, generation, made, cell, is_checked=is_checked)
 
     def _published_one(self, run: StageRun, generation: int, made: _Computed, cell: Gathered, *, is_checked: bool) -> Published:
-        began, destination = time.monotonic(), made.destination.when(run.epoch)
+        began, head = time.monotonic(), made.destination.log.head()
+        destination = replace(made.destination, head=head or made.destination.head).when(run.epoch)
         staged = destination.stage_few(cell, run.epoch, generation, run.attempt)
         if is_checked:
             staged = run.approved(destination, staged, generation)
