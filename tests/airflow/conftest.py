@@ -110,12 +110,33 @@ FORKED = """
     def visits(epoch):
         raise AssertionError("a test publishes its rows")
 """
+CHANGING = """
+    import firnline as fl
+    from pyspark.sql import functions as F
+
+    changing = fl.Pipeline("changing", schedule="@daily", start="2026-01-01", end="2026-01-04", tasks="per-epoch")
+
+
+    @changing.source(keys=["day"])
+    def days(epoch):
+        return epoch.spark.createDataFrame([(f"{epoch:%Y-%m-%d}", epoch.lower.day)], "day string, n int")
+
+
+    @changing.stage(keys=["day"])
+    def scaled(days):
+        return days.select("day", (F.col("n") * 2).alias("n"))
+
+
+    @changing.stage(keys=[])
+    def total(scaled):
+        return scaled.agg(F.sum("n").alias("n"))
+"""
 DAG = 'from firnline.airflow import pipeline_dag\n\ndag = pipeline_dag("{name}")\n'
 COLD = (("race", "rankings"), ("slow", "readings"))
 """Tasks whose connection Airflow does not know; all others are warm."""
 UNCONNECTED = 'dag.get_task("{task}")._conn_id = "nowhere"\n'
 BRANCH_DAG = 'from firnline.airflow import branch_dag\n\ndag = branch_dag("forked")\n'
-PIPELINES = {"race": RACE, "broken": BROKEN, "slow": SLOW, "stuck": STUCK, "whole": WHOLE, "forked": FORKED}
+PIPELINES = {"race": RACE, "broken": BROKEN, "slow": SLOW, "stuck": STUCK, "whole": WHOLE, "forked": FORKED, "changing": CHANGING}
 
 
 @pytest.fixture(scope="session")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import pytest
 from pyspark.sql.connect.session import SparkSession
 
 from firnline.errors import FirnlineError
 from firnline.model.fingerprint import Fingerprint
+from firnline.runtime.advance import complete
 from firnline.runtime.approving import approve
+from firnline.runtime.job import advanced
 from firnline.runtime.project import Project
 from tests.spark.running import rows, run_epoch
 
@@ -98,3 +101,43 @@ def test_changed_code_goes_on_if_it_may(project: Make, spark: SparkSession, on_c
         made = written(project, name, OLD, on_change)
         with pytest.raises(FirnlineError, match="CHANGE_NOT_APPROVED"):
             run_epoch(made, spark, name, "4")
+
+
+def rerun(made: Project, spark: SparkSession, name: str, at: int, force: str | None = None) -> str:
+    """What a DAG run does whose epoch is there already."""
+    epoch = made.graph(name).schedule.epoch_at(at)
+    how = advanced(made, name, None, epoch, lambda _: nullcontext(spark), force)
+    complete(made, made.graph(name), epoch)
+    return how
+
+
+def test_a_run_for_a_published_epoch_replays_what_other_code_made(project: Make, spark: SparkSession) -> None:
+    name = "backfilled"
+    made = written(project, name, OLD, "await_approval")
+    for epoch in range(4):
+        run_epoch(made, spark, name, str(epoch))
+    old = [oracle(epoch, 1) for epoch in range(4)]
+    assert rerun(made, spark, name, 1) == "kept"
+    numbers = made.log(name, "numbers").head()
+
+    made = written(project, name, REFACTORED, "await_approval")
+    assert rerun(made, spark, name, 1) == "kept"
+    made = written(project, name, NEW, "await_approval")
+    with pytest.raises(FirnlineError, match="CHANGE_NOT_APPROVED"):
+        rerun(made, spark, name, 2)
+    assert [held(made, name, epoch) for epoch in range(4)] == old
+
+    assert {each.collection for each in approve(made, made.graph(name), "ana", since=2)} == {"large"}
+    assert rerun(made, spark, name, 1) == "kept"
+    assert rerun(made, spark, name, 3) == "computed"
+    assert rerun(made, spark, name, 2) == "computed", "backwards"
+    new = [oracle(epoch, 3) for epoch in range(4)]
+    assert [held(made, name, epoch) for epoch in range(4)] == old[:2] + new[2:]
+    assert len({each.plan for each in made_by(made, name)[:2]} | {each.plan for each in made_by(made, name)[2:]}) == 2
+    assert made.log(name, "numbers").head() == numbers, "what is not changed is not touched"
+    assert rerun(made, spark, name, 2) == "kept"
+
+    assert rerun(made, spark, name, 2, force="force_a") == "computed"
+    assert rerun(made, spark, name, 2, force="force_a") == "kept"
+    assert made.log(name, "numbers").head() != numbers, "sources are forced too, and take in what they took in"
+    assert [held(made, name, epoch) for epoch in range(4)] == old[:2] + new[2:]

@@ -160,6 +160,7 @@ class Api:
         backwards: bool = False,
         max_active_runs: int = 1,
         reprocess: Reprocess = "none",
+        conf: Mapping[str, Any] | None = None,
     ) -> int:
         """Run the intervals that start between ``first`` and ``last``, both included."""
         body = {
@@ -169,6 +170,7 @@ class Api:
             "run_backwards": backwards,
             "max_active_runs": max_active_runs,
             "reprocess_behavior": reprocess,
+            "dag_run_conf": dict(conf or {}),
         }
         return int(self._call("POST", "backfills", json=body)["id"])
 

@@ -43,6 +43,12 @@ RETRIES = {
 }
 """Only what may be gone soon is tried again: an input that is late, a lost race, a machine or an Airflow that was killed."""
 
+FORCE = Param(
+    False,
+    type="boolean",
+    title="Force",
+    description="Replay the run's epoch even if code and inputs are what the log was made with.",
+)
 _INSTANT = timedelta(microseconds=1)
 
 
@@ -140,6 +146,7 @@ def graph_dag(root: Path, graph: Graph, **defaults: Any) -> DAG:
         default_args={"owner": "firnline", **RETRIES, **defaults},
         description=first_sentence(graph.doc),
         doc_md=described(graph),
+        params={"force": FORCE},
         tags={"firnline"},
         deadline=deadline_of(graph),
     )

@@ -6,6 +6,7 @@ try again. A task that is ended from outside uses up no try.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -99,23 +100,25 @@ class AdvanceOperator(SparkSubmitOperator):
             raise _told(self, subject, str(error), error.retryable) from None
 
     def _outcome(self, context: Any, project: Project, graph: Graph, epoch: Epoch, subject: str) -> str:
-        from firnline.runtime.advance import is_kept
+        from firnline.runtime.rerun import Rerun
 
+        force = forced(context)
+        rerun = Rerun(project, graph, epoch, force)
         names = [self.collection] if self.collection else [each.name for each in graph.collections]
-        if all(is_kept(project, graph, name, epoch) for name in names):
+        if all(rerun.is_settled(name) for name in names):
             through = graph.schedule.label(epoch.lower)
             self.log.info("kept: the log already holds %s through %s", self.collection or self.pipeline, through)
             return "kept"
         place = self._where(project.settings)
         if isinstance(place, Warm):
             try:
-                return self._advance(project, place, epoch)
+                return self._advance(project, place, epoch, force)
             except FirnlineError as error:
                 if error.code != "ENGINE_UNAVAILABLE" or place.fallback is None:
                     raise
                 self.log.warning("%s: instead, a Spark driver of its own starts on %s", error.what, place.fallback)
             place = self._connect(Cold(place.fallback))
-        return self._submit(context, project.settings, place.master, subject)
+        return self._submit(context, project.settings, place.master, subject, force)
 
     def on_kill(self) -> None:
         """End the driver: the JVM and the Python below it. On an engine, end the session, and with it its queries."""
@@ -131,7 +134,7 @@ class AdvanceOperator(SparkSubmitOperator):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def _advance(self, project: Project, place: Warm, epoch: Epoch) -> str:
+    def _advance(self, project: Project, place: Warm, epoch: Epoch, force: str | None) -> str:
         """Do it in this process, which is the task's own, in a session on an engine."""
         from firnline.runtime.job import warmly_advanced
 
@@ -141,16 +144,17 @@ class AdvanceOperator(SparkSubmitOperator):
                 raise _Interrupted
             with nullcontext(place.endpoint) if place.endpoint else Engine(project.settings).used() as endpoint:
                 self.log.info("Spark runs on the engine at %s", endpoint)
-                return warmly_advanced(project, self.pipeline, self.collection, epoch, endpoint)
+                return warmly_advanced(project, self.pipeline, self.collection, epoch, endpoint, force)
         except _Interrupted:
             raise self._interruption() from None
         finally:
             self._is_warm = False
 
-    def _submit(self, context: Any, settings: Settings, master: str, subject: str) -> str:
+    def _submit(self, context: Any, settings: Settings, master: str, subject: str, force: str | None) -> str:
         with TemporaryDirectory(prefix="firnline-") as folder:
             report = Path(folder, "report.json")
-            self.application_args = [*(self.application_args or ()), "--report", str(report)]
+            more = ["--report", str(report), *(("--force", force) if force else ())]
+            self.application_args = [*(self.application_args or ()), *more]
             self.conf = {**launch_conf(settings), **(self.conf or {})}
             self.env_vars = {**driver_environment(settings, master), **(self.env_vars or {})}
             if self._interrupted:
@@ -480,6 +484,15 @@ def epoch_of(graph: Graph, context: Any) -> Epoch:
             "BAD_EPOCH", f"the data interval {wrong} is no epoch of {graph.name!r}", todo=f"The epoch there is {right}."
         )
     return asked
+
+
+def forced(context: Any) -> str | None:
+    """What the replay is called that a run's parameter ``force`` asks for: one for all of its tasks and their tries."""
+    if not context["params"].get("force"):
+        return None
+    run = context["dag_run"]
+    told = f"{run.dag_id} {run.run_id} {run.clear_number}"
+    return f"force_{hashlib.sha256(told.encode()).hexdigest()[:12]}"
 
 
 def _loaded(root: str, pipeline: str) -> tuple[Project, Graph]:

@@ -37,4 +37,7 @@ def approve(
         console.print("There is nothing to approve: today's code is what made the newest epochs.")
     else:
         print_table(f"{pipeline}: approved", ("collection", "from"), [(each.collection, label(each.at)) for each in found])
-        console.print(f"The next run goes on: firnline run {pipeline}", markup=False)
+        if since is None:
+            console.print(f"The next run goes on: firnline run {pipeline}", markup=False)
+        else:
+            console.print(f"To replay them: a backfill, or firnline rewind {pipeline} --to {label(since)} --replay", markup=False)

@@ -81,6 +81,8 @@ def _print(found: list[PipelineStatus]) -> None:
                 style="red",
                 markup=False,
             )
+        for rewound in entry.rewinds:
+            errors.print(f"rewound: {rewound}", style="yellow", markup=False)
         for sink in entry.sinks:
             for failure in sink.failed:
                 errors.print(f"failed: the sink {sink.sink} at {failure}", style="red", markup=False)

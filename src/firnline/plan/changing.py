@@ -48,9 +48,16 @@ class Approval:
 
 def approved(present: Agreement, approvals: Iterable[Approval]) -> Agreement:
     """What the control table says once changes are approved; a collection's newest approval stands for it."""
-    new = {each.collection: each for each in approvals}
+    before = {each.collection: each for each in present.approvals}
+    new = {each.collection: _extended(each, before.get(each.collection)) for each in approvals}
     kept = (each for each in present.approvals if each.collection not in new)
     return replace(present, approvals=tuple(sorted((*kept, *new.values()), key=lambda each: each.collection)))
+
+
+def _extended(approval: Approval, before: Approval | None) -> Approval:
+    """An approval from the earliest point that was ever given for its code."""
+    is_same = before is not None and before.is_of(approval.collection, Fingerprint(approval.code, approval.plan))
+    return replace(approval, at=min(approval.at, before.at)) if before is not None and is_same else approval
 
 
 def check_change(
@@ -68,16 +75,18 @@ def check_change(
     """
     if made_by is None or today.is_same(made_by) or graph.on_change == "allow":
         return
+    if any(each.is_of(collection.name, today) and each.at <= at for each in approvals):
+        return
     what = f"the plan of {collection.name!r} is not the one that made its epochs before {graph.schedule.label(at)}"
     if graph.on_change == "reject":
         raise FirnlineError("CHANGE_REJECTED", f"{what}, and {graph.name!r} has on_change='reject'", collection.where)
-    if not any(each.is_of(collection.name, today) and each.at <= at for each in approvals):
-        raise FirnlineError("CHANGE_NOT_APPROVED", what, collection.where, todo=how_to_approve(graph))
+    raise FirnlineError("CHANGE_NOT_APPROVED", what, collection.where, todo=how_to_approve(graph))
 
 
-def how_to_approve(graph: Graph) -> str:
-    """The commands that let a change pass."""
+def how_to_approve(graph: Graph, since: str | None = None) -> str:
+    """The commands that let a change pass: for epochs to come, or for past ones too."""
+    past = f", with '--from {since}' for past ones too" if since else ""
     return (
-        f"'firnline plan {graph.name}' shows it, 'firnline approve {graph.name}' takes it from the next epoch on, "
+        f"'firnline plan {graph.name}' shows it, 'firnline approve {graph.name}' takes it from the next epoch on{past}, "
         f"'firnline branch create NAME --from EPOCH --pipeline {graph.name}' tries it beside."
     )

@@ -32,7 +32,7 @@ class Rewind:
     to: int
     """The point: epochs from there on are taken out."""
     upper: int
-    """Where the frontier was; once it is there again, the rewind is replayed and needs no hold any more."""
+    """Where the frontier was, before this rewind and those that are not replayed yet; once it is there again, this one is."""
     logs: Mapping[str, int]
     """The generation that each log begins, inputs before their readers."""
     undoes: str | None = None
@@ -96,7 +96,8 @@ def rewound(graph: Graph, present: Agreement, rewind: Rewind, heads: Mapping[str
             what = f"{graph.name}.{gap.collection} has a gap after {label(to)}: 'firnline repair {graph.name}' closes it"
             raise FirnlineError("REWIND_BLOCKED", what)
     logs = {name: head.generation + 1 for name, head in heads.items()}
-    decided = replace(rewind, upper=frontier.upper, logs=logs)
+    upper = max((frontier.upper if frontier else to, *(each.upper for each in present.rewinds if each.undoes is None)))
+    decided = replace(rewind, upper=upper, logs=logs)
     held = Hold("rewind", decided.name, to, decided.owner, decided.since, release=release_of(graph, decided.name))
     return _decided(present, frontier, decided).with_hold(held)
 
@@ -105,7 +106,7 @@ def undone(graph: Graph, present: Agreement, undo: Rewind, heads: Mapping[str, D
     """What the control table says once an undo is decided."""
     frontier = _free(graph, present)
     logs = {name: head.generation + 1 for name, head in heads.items()}
-    return _decided(present, frontier, replace(undo, upper=frontier.upper, logs=logs))
+    return _decided(present, frontier, replace(undo, upper=frontier.upper if frontier else undo.to, logs=logs))
 
 
 def settled(present: Agreement, name: str, found: Frontier | None) -> Agreement:
@@ -151,16 +152,16 @@ def release_of(graph: Graph, name: str) -> str:
     )
 
 
-def _free(graph: Graph, present: Agreement) -> Frontier:
-    if present.frontier is None:
-        raise FirnlineError("EPOCH_NOT_COMPLETE", f"no epoch of {graph.name!r} is complete yet: there is nothing to rewind")
+def _free(graph: Graph, present: Agreement) -> Frontier | None:
     if present.open_rewind() is not None:
         raise FirnlineError("COMMIT_CONTENDED", f"another rewind of {graph.name!r} was decided just now")
     return present.frontier
 
 
-def _decided(present: Agreement, frontier: Frontier, rewind: Rewind) -> Agreement:
-    cut = Frontier(min(frontier.upper, rewind.to), {**frontier.generations, **_named(rewind, frontier)})
+def _decided(present: Agreement, frontier: Frontier | None, rewind: Rewind) -> Agreement:
+    cut = None
+    if frontier is not None:
+        cut = Frontier(min(frontier.upper, rewind.to), {**frontier.generations, **_named(rewind, frontier)})
     holds = tuple(taken_back(each, rewind.to, rewind.logs) for each in present.holds)
     return replace(present, frontier=cut, rewinds=(*present.rewinds, rewind), holds=holds)
 

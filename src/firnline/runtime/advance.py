@@ -91,21 +91,27 @@ class Together(Protocol):
         """Compute them, then publish one after the other; or why the first has to be computed by itself."""
 
 
-def advance(project: Project, declared: Declared, session: SparkSession, name: str, target: Epoch) -> Iterator[Outcome]:
-    """Compute what is missing of a collection up to and including the target, in order, on Spark."""
+def advance(
+    project: Project, declared: Declared, session: SparkSession, name: str, target: Epoch, fresh: Epoch | None = None
+) -> Iterator[Outcome]:
+    """Compute what is missing of a collection up to and including the target, in order, on Spark.
+
+    What a rewind took out and would come out the same is reused, but for the epoch ``fresh``.
+    """
     from firnline.runtime.attempt import Apart
     from firnline.runtime.reuse import reusable, reused
     from firnline.runtime.stage_run import StageRun
     from firnline.runtime.stretch import Stretch
 
     def compute(collection: Collection, generation: int, epoch: Epoch, attempt: str, inputs: Mapping[str, Head]) -> Published:
-        again = reused(project, declared.graph, collection, generation, epoch, attempt, inputs)
+        again = reused(project, declared.graph, collection, generation, epoch, attempt, inputs) if epoch != fresh else None
         return again or StageRun(project, declared, session, collection, epoch, attempt).publish(generation, inputs)
 
     def together(
         collection: Collection, generation: int, attempts: Mapping[Epoch, str], inputs: Mapping[str, Head]
     ) -> Iterator[Published] | Apart:
-        if reusable(project, declared.graph, collection, generation, next(iter(attempts))):
+        first = next(iter(attempts))
+        if first != fresh and reusable(project, declared.graph, collection, generation, first):
             return Apart("it is what the log held before a rewind")
         runs = (StageRun(project, declared, session, collection, epoch, attempt) for epoch, attempt in attempts.items())
         return Stretch(tuple(runs), inputs).published(generation)

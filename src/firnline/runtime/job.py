@@ -16,6 +16,7 @@ from firnline.model.epoch import Epoch
 from firnline.runtime.advance import Outcome, advance
 from firnline.runtime.chatter import hush
 from firnline.runtime.project import Project
+from firnline.runtime.rerun import Rerun
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
@@ -26,6 +27,7 @@ Opening = Callable[[str], "AbstractContextManager[SparkSession]"]
 """A session under a name."""
 
 How = Literal["computed", "kept"]
+_KEPT: How = "kept"
 
 _logger = logging.getLogger(__name__)
 
@@ -37,12 +39,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("collection", nargs="?", help="all of the pipeline's by default, in order")
     parser.add_argument("--lower", required=True, help="where the epoch begins, ISO text in UTC or an integer")
     parser.add_argument("--upper", required=True, help="where it ends")
+    parser.add_argument("--force", metavar="NAME", help="replay the epoch under this name, whatever the log was made with")
     parser.add_argument("--report", type=Path, help="a file for the outcome, as JSON")
     given = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, stream=sys.stdout, format="%(message)s")
     hush()
     try:
-        how = _run(given.pipeline, given.collection, given.lower, given.upper)
+        how = _run(given.pipeline, given.collection, given.lower, given.upper, given.force)
         report: dict[str, object] = {"outcome": how, "error": None}
     except FirnlineError as error:
         report = {"outcome": "error", "error": error.as_json()}
@@ -53,34 +56,43 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if report["outcome"] == "error" else 0
 
 
-def _run(pipeline: str, collection: str | None, lower: str, upper: str) -> How:
+def _run(pipeline: str, collection: str | None, lower: str, upper: str, force: str | None) -> How:
     from firnline.engine.session import opened
 
     project = Project.load()
     schedule = project.graph(pipeline).schedule
     target = Epoch(schedule.point(lower), schedule.point(upper))
-    return advanced(project, pipeline, collection, target, lambda name: opened(project.settings, name))
+    return advanced(project, pipeline, collection, target, lambda name: opened(project.settings, name), force)
 
 
-def warmly_advanced(project: Project, pipeline: str, collection: str | None, target: Epoch, endpoint: Endpoint) -> How:
+def warmly_advanced(
+    project: Project, pipeline: str, collection: str | None, target: Epoch, endpoint: Endpoint, force: str | None = None
+) -> How:
     """``advanced`` on an engine that runs already."""
     from firnline.engine.warm import connected
 
-    return advanced(project, pipeline, collection, target, lambda _: connected(project.settings, endpoint))
+    return advanced(project, pipeline, collection, target, lambda _: connected(project.settings, endpoint), force)
 
 
-def advanced(project: Project, pipeline: str, collection: str | None, target: Epoch, opening: Opening) -> How:
-    """Advance a collection, or all of a pipeline, in one session, and tell of each epoch; whether something was computed."""
+def advanced(
+    project: Project, pipeline: str, collection: str | None, target: Epoch, opening: Opening, force: str | None = None
+) -> How:
+    """Advance a collection, or all of a pipeline, in one session, and tell of each epoch; whether something was computed.
+
+    Where the log was made with something else than today's code and inputs, or ``force`` names a replay, the collection goes
+    back to the target first.
+    """
     from firnline.engine.progress import Progress
 
     declared = project.declared(pipeline)
     label = declared.graph.schedule.label
     names = [collection] if collection else [each.name for each in declared.graph.collections]
-    found: How = "kept"
+    rerun, found = Rerun(project, declared.graph, target, force), _KEPT
     with opening(f"{collection or pipeline} at {label(target.lower)}") as session:
         session.registerProgressHandler(Progress())  # type: ignore[arg-type]  # any function will do
         for name in names:
-            for outcome in advance(project, declared, session, name, target):
+            last, fresh = rerun.target(declared, session, name)
+            for outcome in advance(project, declared, session, name, last, fresh):
                 _logger.info(_sentence(outcome, label(outcome.epoch.lower)))
                 found = "computed" if outcome.how in ("computed", "reused") else found
     return found

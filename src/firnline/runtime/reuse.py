@@ -97,7 +97,7 @@ def _found(project: Project, graph: Graph, collection: Collection, generation: i
             found.append((name, taken))
     # Inputs last: where they were rewound since, so was what was looked at before, and its publish is refused.
     read = project.log(graph.name, collection.name).sidecar(own.entry).inputs
-    is_same = read.keys() == set(collection.inputs) and all(_is_same(project, graph, *each, epoch) for each in read.items())
+    is_same = read.keys() == set(collection.inputs) and all(is_same_input(project, graph, *each, epoch) for each in read.items())
     return [*found, (collection.name, own)] if is_same and project.control(graph.name).gaps() == Gaps() else []
 
 
@@ -117,7 +117,7 @@ def _unchanged(project: Project, graph: Graph, name: str, epoch: Epoch) -> Taken
     return found if now is not None and now == sums(log, table, since, found.entry.lower, snapshot) else None
 
 
-def _is_same(project: Project, graph: Graph, name: str, of: Input, epoch: Epoch) -> bool:
+def is_same_input(project: Project, graph: Graph, name: str, of: Input, epoch: Epoch) -> bool:
     """Whether an input holds, before an epoch and in it, what it held when it was read."""
     from firnline.tables.reusing import diverged, sums
 

@@ -7,15 +7,17 @@ verifies finishes first what somebody else decided and did not live to do.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 
 from firnline.errors import FirnlineError
 from firnline.model.description import Description
 from firnline.model.foreign import is_foreign
 from firnline.model.graph import Graph
 from firnline.plan.agreement import Agreement
+from firnline.plan.changing import Approval, approved
 from firnline.plan.frontier import cut
 from firnline.plan.rewinding import Rewind, given_up, given_up_as, logs_of, rewound, scope, settled, undone
 from firnline.runtime.project import Project
@@ -49,7 +51,18 @@ class Report:
     """Stages of other pipelines that have read what is taken out."""
 
 
-def rewind(project: Project, graph: Graph, to: int, stage: str | None, owner: str, *, is_dry: bool = False) -> Report:
+def rewind(
+    project: Project,
+    graph: Graph,
+    to: int,
+    stage: str | None,
+    owner: str,
+    *,
+    is_dry: bool = False,
+    name: str | None = None,
+    seen: Mapping[str, Description] = MappingProxyType({}),
+    approvals: Sequence[Approval] = (),
+) -> Report:
     """Let a stage and its descendants, or all of a pipeline, hold nothing from a point on.
 
     Args:
@@ -59,21 +72,31 @@ def rewind(project: Project, graph: Graph, to: int, stage: str | None, owner: st
         stage: The collection that goes back with all that comes of it; all of them by default.
         owner: Who asks.
         is_dry: Whether it is only said what would be done.
+        name: What the rewind is called; a new name by default.
+        seen: Logs as they were when the rewind was thought of; one in another generation forbids it.
+        approvals: What is approved with it.
     """
     settle(project, graph)
     stages = scope(graph, stage)
-    begun = Rewind(_name(), to, to, {}, since=world().now().isoformat(timespec="seconds"), owner=owner, stages=stages)
-    before = _heads(project, graph, logs_of(stages, project.catalog.names(graph.name)))
+    begun = Rewind(name or _name(), to, to, {}, since=world().now().isoformat(timespec="seconds"), owner=owner, stages=stages)
+    before = heads_of(project, graph, logs_of(stages, project.catalog.names(graph.name)))
+
+    moved: list[str] = []
 
     def decide(present: Agreement) -> Agreement:
-        heads = _heads(project, graph, logs_of(stages, project.catalog.names(graph.name)))
-        return rewound(graph, present, begun, heads, _floor(project, graph))
+        heads = heads_of(project, graph, logs_of(stages, project.catalog.names(graph.name)))
+        moved[:] = [log for log, then in seen.items() if heads[log].generation != then.generation]
+        if moved:
+            return present
+        return approved(rewound(graph, present, begun, heads, floor_of(project, graph)), approvals)
 
     report = _report(project, graph, begun, before, {name: min(head.upper, to) for name, head in before.items()})
     if is_dry:
         decide(project.control(graph.name).agreement())
         return report
     project.control(graph.name).rewind(begun.name, decide)
+    if moved:
+        raise FirnlineError("GENERATION_CHANGED", f"{', '.join(moved)} moved before it could be rewound")
     settle(project, graph)
     return report
 
@@ -84,13 +107,13 @@ def undo(project: Project, graph: Graph, owner: str, *, is_dry: bool = False) ->
 
     settle(project, graph)
     newest, logs = _newest(project, graph)
-    before, (to, ends) = _heads(project, graph, logs), _undoable(project, graph, newest, logs)
+    before, (to, ends) = heads_of(project, graph, logs), _undoable(project, graph, newest, logs)
     since = world().now().isoformat(timespec="seconds")
     begun = Rewind(_name(), to, to, {}, newest, since=since, owner=owner)
 
     def decide(present: Agreement) -> Agreement:
         _undoable(project, graph, newest, logs)
-        return undone(graph, present, begun, _heads(project, graph, logs))
+        return undone(graph, present, begun, heads_of(project, graph, logs))
 
     report = _report(project, graph, begun, before, ends)
     if not is_dry:
@@ -182,13 +205,14 @@ def _newest(project: Project, graph: Graph) -> tuple[str, tuple[str, ...]]:
     return name, tuple(logs)
 
 
-def _heads(project: Project, graph: Graph, logs: tuple[str, ...]) -> dict[str, Description]:
+def heads_of(project: Project, graph: Graph, logs: tuple[str, ...]) -> dict[str, Description]:
     """Those of the logs that hold something, in their order."""
     found = {name: project.log(graph.name, name).head() for name in logs}
     return {name: head.description for name, head in found.items() if head is not None and head.snapshot is not None}
 
 
-def _floor(project: Project, graph: Graph) -> int:
+def floor_of(project: Project, graph: Graph) -> int:
+    """Up to where logs of a pipeline are consolidated."""
     heads = (project.log(graph.name, each.name).head() for each in graph.collections)
     return max((head.description.since for head in heads if head is not None), default=graph.schedule.start)
 

@@ -98,6 +98,15 @@ class StageRun:
         with told(self.collection, self.declared.graph.schedule.label(self.epoch.lower), self.project.settings):
             return self._prepared(is_written=is_written).rebuilt(take, is_written=is_written)
 
+    def plan(self) -> str | None:
+        """The fingerprint of the stage's plan today; None if it is taken as it stands or does not say all."""
+        heads = {name: self.project.log(self.declared.graph.name, name).head() for name in self.collection.inputs}
+        with told(self.collection, "plan", self.project.settings):
+            frames = {name: self.input(name, head) for name, head in heads.items() if head is not None}
+            made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
+            outline = plan_of(self.session, self.collection, frames, made, self.declared.graph).outline
+        return None if outline is None else outline.plan
+
     def check_rebuildable(self) -> None:
         """Refuse a stage whose plan cannot be made, or does not fit its log, before anything is computed."""
         with told(self.collection, "plan", self.project.settings):

@@ -13,6 +13,7 @@ from firnline.model.names import QUARANTINE
 from firnline.plan.advance import advance
 from firnline.plan.freshness import late_by
 from firnline.plan.frontier import Frontier
+from firnline.plan.rewinding import Rewind
 from firnline.runtime.code_plan import today
 from firnline.runtime.gaps import of_pipeline, sentence
 from firnline.runtime.project import Project
@@ -72,6 +73,8 @@ class PipelineStatus:
     sinks: tuple[SinkStatus, ...]
     freshness: float | None = None
     late_by: float | None = None
+    rewinds: tuple[str, ...] = ()
+    """What was taken back and is not replayed yet, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,8 @@ def status(project: Project, graph: Graph) -> PipelineStatus:
                 code=codes[collection.name],
             )
         )
-    frontier = project.control(graph.name).frontier()
+    agreement = project.control(graph.name).agreement()
+    frontier = agreement.frontier
     return PipelineStatus(
         pipeline=graph.name,
         frontier=schedule.label(frontier.upper) if frontier else None,
@@ -140,6 +144,7 @@ def status(project: Project, graph: Graph) -> PipelineStatus:
         sinks=_sinks(project, graph) if graph.sinks else (),
         freshness=graph.freshness,
         late_by=_late_by(graph, frontier),
+        rewinds=tuple(_to_replay(graph, each) for each in agreement.rewinds if each.undoes is None),
     )
 
 
@@ -147,6 +152,12 @@ def _late_by(graph: Graph, frontier: Frontier | None) -> float | None:
     if graph.freshness is None:
         return None
     return late_by(graph.schedule, frontier.upper if frontier else None, graph.freshness, to_micros(world().now()))
+
+
+def _to_replay(graph: Graph, rewind: Rewind) -> str:
+    label = graph.schedule.label
+    span = f"{label(rewind.to)} up to {label(rewind.upper)}"
+    return f"{span} is to be replayed in {', '.join(rewind.stages)}: taken back by {rewind.owner}"
 
 
 def steps(project: Project, graph: Graph, upto: Epoch | None) -> list[Step]:

@@ -50,10 +50,8 @@ def test_an_epoch_is_made_if_nothing_changed_or_somebody_may_and_did_say_so(on_c
         for each in approvals
     )
     expected = None
-    if is_change and on_change == "reject":
-        expected = "CHANGE_REJECTED"
-    elif is_change and on_change == "await_approval" and not is_approved:
-        expected = "CHANGE_NOT_APPROVED"
+    if is_change and on_change != "allow" and not is_approved:
+        expected = "CHANGE_REJECTED" if on_change == "reject" else "CHANGE_NOT_APPROVED"
     found = None
     try:
         check_change(web, web.collection("revenue"), made_by, today, approvals, at)
@@ -79,9 +77,14 @@ def test_the_newest_approval_of_a_collection_stands(rounds):
     agreement = Agreement(since=7)
     for each in rounds:
         agreement = approved(agreement, each)
-    newest = {each.collection: each for given in rounds for each in given}
-    assert {each.collection: each for each in agreement.approvals} == newest
+    given = [each for of in rounds for each in of]
+    newest = {each.collection: (each.code, each.plan) for each in given}
+    assert {each.collection: (each.code, each.plan) for each in agreement.approvals} == newest
     assert len(agreement.approvals) == len(newest)
+    for each in agreement.approvals:
+        ever = [other.at for other in given if each.is_of(other.collection, Fingerprint(other.code, other.plan))]
+        assert each.at in ever
+        assert each.at <= [other.at for other in given if other.collection == each.collection][-1], "approved stays approved"
     assert replace(agreement, approvals=()) == Agreement(since=7)
 
 
