@@ -50,7 +50,7 @@ class Rerun:
         graph: The pipeline.
         epoch: The run's.
         force: What the replay is called that the run asks for whatever the log was made with; None if it does not.
-        owner: Who takes the blame for a rewind.
+        owner: Who is named with a rewind.
     """
 
     project: Project
