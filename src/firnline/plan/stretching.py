@@ -6,14 +6,9 @@ What an epoch costs whatever it changes is then paid once. An epoch that changes
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
-
-from firnline.model.epoch import Epoch, Schedule
 
 MOST = 50
 """Epochs: so many unions Spark still plans quickly, and so much is computed again after a crash."""
-_MANY = 5
-"""Epochs that wait: a pipeline that is fewer behind is as good as there."""
 
 
 def length(changes: Iterable[int], few: int) -> int:
@@ -29,14 +24,3 @@ def length(changes: Iterable[int], few: int) -> int:
             break
         count += 1
     return count
-
-
-def along(schedule: Schedule, target: Epoch, due: int) -> Epoch:
-    """Through which epoch a task advances, of whose schedule all epochs will be asked for: its own, unless many more wait.
-
-    >>> hours = Schedule.parse(1, 0, None)
-    >>> [along(hours, Epoch(3, 4), due).lower for due in (4, 8, 9, 1000)]
-    [3, 3, 8, 53]
-    """
-    later = list(islice(schedule.epochs(target.upper, due), MOST))
-    return later[-1] if len(later) >= _MANY else target
