@@ -83,7 +83,9 @@ def predicate(where: Filter, schema: Schema) -> Predicate:
     except FirnlineError:
         raise
     except Exception as error:  # the parser's errors have no common class, and it is the user's text
-        raise FirnlineError("BAD_FILTER", f"{where!s}: {error}") from error
+        at = getattr(error, "loc", None)  # the parser's own words are its whole grammar
+        what = error if at is None else f"it cannot be read from {str(where)[at:] or 'its end'!r} on"
+        raise FirnlineError("BAD_FILTER", f"{where!s}: {what}") from error
 
 
 def _read(expression: Any, schema: Schema, is_text: bool) -> Predicate:
