@@ -5,7 +5,7 @@
 FIRNLINE := -e .
 include src/firnline/template/firnline.mk
 
-.PHONY: demo up cluster check postgresql chromium object-store test nightly simulate format lock clean
+.PHONY: demo up cluster check postgresql chromium object-store test nightly simulate audit format lock clean
 
 demo: setup ## Run the AMPLab pipeline, three epochs, through Airflow
 	@$(BIN)/firnline demo amplab
@@ -18,7 +18,7 @@ cluster: setup postgresql object-store ## Keep PostgreSQL, an S3 server and a Sp
 
 check: .venv/.ready ## Format, lint, types, import layers and the tests without a JVM: about a minute
 	@echo "· format and lint" && $(BIN)/ruff format --quiet --check . && $(BIN)/ruff check --quiet .
-	@echo "· compose file" && $(BIN)/check-jsonschema -qq --builtin-schema vendor.compose-spec docker/compose.yaml
+	@echo "· compose file and Dockerfile" && $(BIN)/check-jsonschema -qq --builtin-schema vendor.compose-spec docker/compose.yaml && $(BIN)/hadolint -c docker/hadolint.yaml docker/Dockerfile
 	@echo "· types" && $(BIN)/mypy --no-error-summary
 	@echo "· import layers" && { out=$$($(BIN)/lint-imports --no-logo 2>&1) || { echo "$$out"; exit 1; }; }
 	@echo "· tests without a JVM" && $(BIN)/pytest -q -m "not spark and not airflow and not nightly" --numprocesses 2 --dist loadfile tests/unit tests/property
@@ -55,9 +55,12 @@ SEEDS ?= 0:10000
 simulate: .venv/.ready ## Run the runtime in a simulated world: SEEDS=17 for one seed, 0:10000 for a range
 	@$(BIN)/python -m tests.simulation $(SEEDS)
 
-nightly: test simulate ## Test, then the tests too long for every change
+nightly: test simulate audit ## Test, then the tests too long for every change
 	@echo "· properties, with many examples" && $(BIN)/pytest -q --numprocesses 2 --hypothesis-profile nightly tests/property
 	@echo "· nightly tests" && { $(BIN)/pytest -q -m nightly tests || [ $$? -eq 5 ]; }
+
+audit: $(UV) ## Ask for known vulnerabilities of the locked packages; needs PyPI's own service
+	@echo "· known vulnerabilities" && $(UV) tool run --quiet --from pip-audit==2.10.1 pip-audit --progress-spinner off --disable-pip --no-deps -r requirements.lock
 
 format: .venv/.ready ## Format the code and mend what the linter can mend
 	@$(BIN)/ruff check --quiet --fix-only . ; $(BIN)/ruff format .
