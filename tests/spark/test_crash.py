@@ -48,13 +48,9 @@ def test_after_a_kill_the_next_run_goes_on_from_the_log(tmp_path: Path, what: st
     assert project.control("crash").frontier() is None
     again = run_command(project, "crash", "1")
     assert again.returncode == 0, again.stdout + again.stderr
-    kept = [(entry["collection"], entry["epoch"], entry["how"]) for entry in json.loads(again.stdout)]
-    assert kept == [
-        ("numbers", "0", "kept"),
-        ("twice", "0", "computed"),
-        ("numbers", "1", "computed"),
-        ("twice", "1", "computed"),
-    ]
+    how = {(entry["collection"], entry["epoch"]): entry["how"] for entry in json.loads(again.stdout)}
+    assert how.pop(("numbers", "1")) in ("computed", "kept"), "it may have come so far beside the stage that died"
+    assert how == {("numbers", "0"): "kept", ("twice", "0"): "computed", ("twice", "1"): "computed"}
     graph = project.graph("crash")
     assert rows(project, graph, "twice") == [(0, "x"), (2, "x")]
     assert [entry.lower for entry in project.log("crash", "numbers").entries()] == [1, 0]
