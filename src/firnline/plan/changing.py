@@ -88,5 +88,6 @@ def how_to_approve(graph: Graph, since: str | None = None) -> str:
     past = f", with '--from {since}' for past ones too" if since else ""
     return (
         f"'firnline plan {graph.name}' shows it, 'firnline approve {graph.name}' takes it from the next epoch on{past}, "
+        f"'firnline plan {graph.name} --apply' replays what is stale, "
         f"'firnline branch create NAME --from EPOCH --pipeline {graph.name}' tries it beside."
     )
