@@ -23,6 +23,7 @@ from firnline.runtime.verify import verify
 from tests.faults.judging import PIPELINE, Make, new_name, started, until
 from tests.faults.test_faults import OF_AN_EPOCH, WAVED
 from tests.faults.working import ACTS, ERASED
+from tests.oracle.amplab import comparable
 from tests.project import ROOT
 from tests.spark.running import rows, run_epoch
 from tests.verifying import data_file, local, taken
@@ -111,11 +112,11 @@ def test_every_row_is_right_after(act: str, point: str, kind: Kind, project: Mak
 def _check(made: Project, name: str, kept: str) -> None:
     """An erasure takes out what is there, and not what the epoch after it brings."""
     delivered = f"SELECT e * 10 + n AS k, n % 3 AS g, n::DOUBLE AS x FROM range(10) t(n), range({EPOCHS + 1}) u(e)"
-    numbers = duckdb.sql(f"SELECT * FROM ({delivered}) WHERE {kept} ORDER BY ALL").fetchall()
-    totals = duckdb.sql(f"SELECT g, sum(x), count(*) FROM ({delivered}) WHERE {kept} GROUP BY g ORDER BY ALL").fetchall()
+    numbers = duckdb.sql(f"SELECT * FROM ({delivered}) WHERE {kept}").fetchall()
+    totals = duckdb.sql(f"SELECT g, sum(x), count(*) FROM ({delivered}) WHERE {kept} GROUP BY g").fetchall()
     graph = made.graph(name)
-    assert rows(made, graph, "numbers") == numbers
-    assert rows(made, graph, "totals") == totals
+    assert rows(made, graph, "numbers") == comparable(numbers)
+    assert rows(made, graph, "totals") == comparable(totals)
     assert verify(made, name).problems == ()
     frontier = made.control(name).frontier()
     assert frontier is not None

@@ -30,7 +30,7 @@ PIPELINE = """
 
     @{name}.stage(keys=["g"])
     def totals(large):
-        return large.groupBy("g").agg(F.sum("x").alias("x"), F.count("*").alias("n"))
+        return large.groupBy("g").agg(F.{how}("x").alias("x"), F.count("*").alias("n"))
 
     @{name}.stage(keys=["g"])
     def counts(numbers):
@@ -61,7 +61,7 @@ def states(made: Project, name: str) -> dict[str, object]:
 
 def test_a_replay_with_the_same_code_is_as_if_nothing_had_been(project: Make, spark: SparkSession) -> None:
     name = "rewound_same"
-    made = project(**{name: PIPELINE.format(name=name, least=3)})
+    made = project(**{name: PIPELINE.format(name=name, least=3, how="sum")})
     run(made, spark, name)
     before, seen = digests(made, name), states(made, name)
     rewind(made, made.graph(name), 1, None, "ana")
@@ -76,10 +76,12 @@ def test_a_replay_with_the_same_code_is_as_if_nothing_had_been(project: Make, sp
 
 def test_a_replay_with_other_code_is_as_if_that_had_been_there_and_an_undo_as_before(project: Make, spark: SparkSession) -> None:
     name, fresh = "rewound_other", "never_rewound"
-    made = project(**{name: PIPELINE.format(name=name, least=3), fresh: PIPELINE.format(name=fresh, least=6)})
+    made = project(
+        **{name: PIPELINE.format(name=name, least=3, how="sum"), fresh: PIPELINE.format(name=fresh, least=6, how="sum")}
+    )
     run(made, spark, name)
     before = states(made, name)
-    made = project(**{name: PIPELINE.format(name=name, least=6)})
+    made = project(**{name: PIPELINE.format(name=name, least=6, how="sum")})
     rewind(made, made.graph(name), 0, "large", "ana")
     done = run(made, spark, name)
     assert {(collection, how) for collection, _, how in done} == {("large", "computed"), ("totals", "computed")}
@@ -95,9 +97,11 @@ def test_what_is_changed_in_the_middle_is_computed_with_all_that_comes_of_it_and
     project: Make, spark: SparkSession
 ) -> None:
     name, fresh = "rewound_middle", "never_rewound_middle"
-    made = project(**{name: PIPELINE.format(name=name, least=3), fresh: PIPELINE.format(name=fresh, least=6)})
+    made = project(
+        **{name: PIPELINE.format(name=name, least=3, how="sum"), fresh: PIPELINE.format(name=fresh, least=6, how="sum")}
+    )
     run(made, spark, name)
-    made = project(**{name: PIPELINE.format(name=name, least=6)})
+    made = project(**{name: PIPELINE.format(name=name, least=6, how="sum")})
     rewind(made, made.graph(name), 0, None, "ana")
     done = run(made, spark, name)
     assert {(collection, how) for collection, _, how in done} == {
@@ -109,3 +113,22 @@ def test_what_is_changed_in_the_middle_is_computed_with_all_that_comes_of_it_and
     run(made, spark, fresh)
     assert digests(made, name) == digests(made, fresh)
     assert verify(made, name, spark).problems == ()
+
+
+def test_what_a_stage_keeps_since_a_rewind_is_made_anew_after_its_undo(project: Make, spark: SparkSession) -> None:
+    name, fresh = "rewound_kept", "never_rewound_kept"
+    made = project(**{name: PIPELINE.format(name=name, least=3, how="sum")})
+    run(made, spark, name)
+    rewind(made, made.graph(name), 2, "large", "ana")
+    other = {each: PIPELINE.format(name=each, least=6, how="avg") for each in (name, fresh)}
+    made = project(**other)
+    run(made, spark, name)
+    undo(made, made.graph(name), "ana")
+    for epoch in (4, 5):
+        run_epoch(made, spark, name, str(epoch))
+    run(made, spark, fresh)
+    for epoch in (4, 5):
+        run_epoch(made, spark, fresh, str(epoch))
+        for collection in ("large", "totals"):
+            found, expected = (rows(made, made.graph(each), collection, str(epoch)) for each in (name, fresh))
+            assert found == expected, f"{collection} after {epoch}"

@@ -56,6 +56,7 @@ from firnline.runtime.stage_plan import StagePlan
 from firnline.runtime.waves import Cut, cut_of
 from firnline.runtime.writing import Destination, Placement, Rebuilding
 from firnline.tables.log import Log, entries_of
+from firnline.tables.reusing import rewound_since
 from firnline.tables.sidecar import Input
 
 if TYPE_CHECKING:
@@ -111,13 +112,17 @@ class Derived:
     parts: tuple[int, ...] | None = None
     """The only parts that are wanted, of what is made anew; None for all."""
     correction: str | None = None
-    """The event by which rows left what is read, or came back to it, so that its change does not tell what is new."""
+    """The gap or rewind by which rows left what is read, or came back to it, so that its change does not tell what is new."""
 
     def staged(self, generation: int) -> Staged | Verdict:
         """The stage's rows, staged; nothing is staged if nothing changes."""
+        stale = [step for step in self.arrangements if self._is_stale(step)]
+        made = replace(self, correction=self.correction or "rewind") if stale else self
+        if any(self._reaches(step) for step in stale):
+            return made._whole(generation)
         for step in self.arrangements:
-            self._keep(step)
-        return self._staged(generation)
+            made._keep(step)
+        return made._staged(generation)
 
     def replayed(self, generation: int) -> Staged | Verdict:
         """The rows of an epoch that the log holds, staged again; arrangements are read as they are."""
@@ -150,8 +155,7 @@ class Derived:
 
     def is_ahead(self) -> bool:
         """Whether an attempt before this one has already brought something that the stage keeps through the epoch."""
-        heads = [self._log_of(step).head() for step in self.arrangements]
-        return any(head is not None and head.description.upper >= self.run.epoch.upper for head in heads)
+        return any(self._reaches(step) for step in self.arrangements)
 
     @property
     def arrangements(self) -> tuple[Arrangement, ...]:
@@ -173,7 +177,7 @@ class Derived:
         names = self.destination.names
         is_continued = self.is_continued()
         if not is_continued and self.destination.head.snapshot is not None:
-            why = "a gap opened or closed" if self.correction else "its plan or what it keeps is new"
+            why = "rows left what it reads, or came back" if self.correction else "its plan or what it keeps is new"
             _logger.info("%s is computed in full once: %s", self.run.collection.name, why)
         ids = dict(zip(self.plan.frame.columns, self.plan.ids, strict=True))
         given = (self.plan.steps.root, self.destination, [ids[name] for name in names], generation, is_continued)
@@ -243,13 +247,35 @@ class Derived:
         made_by = self.destination.head.fingerprint
         are_changes = [_has_boundary(self._log_of(step), self.run.epoch.lower) for step in self.arrangements]
         is_same = made_by is not None and self.fingerprint.is_same(made_by)
-        return all(are_changes) and is_same and self.correction is None
+        is_stale = any(self._is_stale(step) for step in self.arrangements)
+        return all(are_changes) and is_same and self.correction is None and not is_stale
 
     def _keep(self, step: Arrangement) -> None:
         """Advance an arrangement through the epoch."""
-        head = self._log_of(step).head()
-        if head is None or head.description.upper < self.run.epoch.upper:
+        if not self._reaches(step):
             self._advance(step)
+
+    def _reaches(self, step: Arrangement) -> bool:
+        """Whether an arrangement holds the epoch."""
+        head = self._log_of(step).head()
+        return head is not None and head.description.upper >= self.run.epoch.upper
+
+    def _is_stale(self, step: Arrangement) -> bool:
+        """Whether an arrangement was made from epochs that rewinds, or their undos, took out of an input without it.
+
+        They take it along if it is there. It is not if it came later, with other code or while they were decided.
+        """
+        if not any(of.generation for of in self.inputs.values()):
+            return False
+        log, graph = self._log_of(step), self.run.declared.graph
+        newest = next(log.entries(), None)
+        read = {} if newest is None else log.sidecar(newest).inputs
+        for name, of in self.inputs.items():
+            if newest is not None and name in read and read[name].generation != of.generation:
+                since = rewound_since(self.run.project.log(graph.name, name), read[name].generation)
+                if since is None or since < newest.description.upper:
+                    return True
+        return False
 
     def of_arrangement(self, step: Arrangement) -> Destination:
         """The log of an arrangement, ready for the epoch."""

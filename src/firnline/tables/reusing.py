@@ -13,7 +13,17 @@ from firnline.model.description import Verdict
 from firnline.model.digest import Digest
 from firnline.model.stored_file import StoredFile
 from firnline.tables.commit import until_known
-from firnline.tables.layers import REWOUND_TO, Range, is_merge, is_rewind, line, newest_rescale, range_of, taken_out
+from firnline.tables.layers import (
+    REWOUND_TO,
+    Range,
+    description_of,
+    is_merge,
+    is_rewind,
+    line,
+    newest_rescale,
+    range_of,
+    taken_out,
+)
 from firnline.tables.log import ATTEMPT, Entry, Log, entries_of, entry_of, head_of, summary_of
 from firnline.tables.metadata import SIDECAR, Metadata, Snapshot
 from firnline.tables.port import Exchange, Tables
@@ -53,6 +63,16 @@ def diverged(table: Metadata, since: Snapshot) -> int | None:
     """From where on a log may hold other rows than it did as of a snapshot; None if it holds the same."""
     newer = [each for each in table.main_line() if is_rewind(each) and each.sequence > since.sequence]
     return min((int(each.summary[REWOUND_TO]) for each in newer), default=None)
+
+
+def rewound_since(log: Log, generation: int) -> int | None:
+    """From where on a log may hold other rows than in an earlier generation; None if that is not told any more."""
+    table = log.load()
+    assert table is not None, "it was read"
+    newer = [each for each in table.main_line() if is_rewind(each) and description_of(table, each).generation > generation]
+    told = {description_of(table, each).generation for each in newer}
+    complete = told >= set(range(generation + 1, head_of(table).description.generation + 1))
+    return min(int(each.summary[REWOUND_TO]) for each in newer) if newer and complete else None
 
 
 def sums(log: Log, table: Metadata, lower: int, upper: int, as_of: Snapshot | None = None) -> Mapping[int, Digest] | None:
