@@ -102,9 +102,12 @@ def rewound(graph: Graph, present: Agreement, rewind: Rewind, heads: Mapping[str
     return _decided(present, frontier, decided).with_hold(held)
 
 
-def undone(graph: Graph, present: Agreement, undo: Rewind, heads: Mapping[str, Description]) -> Agreement:
-    """What the control table says once an undo is decided."""
-    frontier = _free(graph, present)
+def undone(graph: Graph, present: Agreement, undo: Rewind, heads: Mapping[str, Description], floor: int) -> Agreement:
+    """What the control table says once an undo is decided; refused if epochs after its point are let go of."""
+    frontier, since, label = _free(graph, present), present.kept_since(floor), graph.schedule.label
+    if undo.to < since:
+        what = f"{graph.name!r} cannot go back to {label(undo.to)} in between: single epochs are kept only since {label(since)}"
+        raise FirnlineError("REWIND_NOT_UNDOABLE", what)
     logs = {name: head.generation + 1 for name, head in heads.items()}
     return _decided(present, frontier, replace(undo, upper=frontier.upper if frontier else undo.to, logs=logs))
 

@@ -113,7 +113,7 @@ def undo(project: Project, graph: Graph, owner: str, *, is_dry: bool = False) ->
 
     def decide(present: Agreement) -> Agreement:
         _undoable(project, graph, newest, logs)
-        return undone(graph, present, begun, heads_of(project, graph, logs))
+        return undone(graph, present, begun, heads_of(project, graph, logs), floor_of(project, graph))
 
     report = _report(project, graph, begun, before, ends)
     if not is_dry:

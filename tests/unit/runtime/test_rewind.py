@@ -222,6 +222,15 @@ def test_whoever_does_a_rewind_too_late_writes_over_nothing(project: Project) ->
     assert is_sound(project)
 
 
+def test_an_undo_goes_nowhere_behind_what_is_let_go_of(project: Project) -> None:
+    back(project, 1)
+    replay(project, 1, 2)
+    project.control("web").let_go(lambda _: 2)
+    with pytest.raises(FirnlineError, match="REWIND_NOT_UNDOABLE"):
+        forth(project)
+    assert frontier(project).upper == 3
+
+
 def test_of_two_who_undo_the_same_rewind_one_is_refused(project: Project) -> None:
     before = held(project)
     back(project, 1)
