@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from firnline.cli.app import app
-from firnline.cli.output import Json, console, nothing_due, print_json, print_table
+from firnline.cli.output import Json, console, errors, nothing_due, print_json, print_table
 from firnline.cli.run import counts, run_epochs
 from firnline.errors import FirnlineError
 
@@ -53,16 +53,22 @@ def plan(
     if retire is not None and pipeline is not None:
         _retire(project, pipeline, retire, json)
         return
-    documents = []
+    documents: list[dict[str, Any]] = []
     for name in [pipeline] if pipeline else project.pipelines():
-        graph = project.graph(name)
+        try:
+            graph = project.graph(name)
+        except FirnlineError as error:
+            if pipeline:
+                raise
+            documents.append({"pipeline": name, "error": error.as_json()})  # it must not hide the others
+            continue
         upto = graph.schedule.epoch_at(graph.schedule.point(last)) if last is not None else None
         run, compared = steps(project, graph, upto), code_plan(project, graph)
         documents.append({"pipeline": name, "run": [asdict(step) for step in run], **asdict(compared)})
         if not json:
             _show_run(name, run, nothing_due(graph.schedule))
             _show_changes(compared)
-            if compared.changes and graph.on_change == "await_approval" and not apply:
+            if compared.recomputed and graph.on_change == "await_approval" and not apply:
                 console.print(f"It waits for approval: firnline approve {name}", markup=False)
         if apply:
             outcomes = _apply(project, graph, compared, first, json)
@@ -71,6 +77,11 @@ def plan(
                 console.print(f"Replayed: {counts(outcomes)}." if outcomes else "There is nothing to compute again.")
     if json:
         print_json(documents)
+    broken = [each for each in documents if "error" in each]
+    for each in broken if not json else ():
+        errors.print(f"{each['pipeline']}: {each['error']['what']}", style="red", markup=False)
+    if broken:
+        raise typer.Exit(1)
 
 
 def _apply(project: Project, graph: Graph, found: CodePlan, first: str | None, json: bool) -> list[Outcome]:
