@@ -31,6 +31,7 @@ roots = ["{changes}"]
 spark_master = "local[2]"
 spark_memory = "8g"
 spark_shuffle_partitions = 4
+concordance = true
 """
 MODULE = """\
 from bench.incremental.ours import declared

@@ -49,6 +49,8 @@ class Settings(BaseSettings):
     """An epoch fails when more than this fraction of a source's records is malformed."""
     trash: str = "1d"
     """How long what maintenance let go of stays there, first as a merge that can be undone, then in the trash."""
+    concordance: bool = False
+    """Whether rows that few changes concern are looked up in data files on a local disk, which takes disk, instead of scanned."""
     replicas: tuple[str, ...] = ()
     """The URLs of places that batches of pipelines without ``replicas`` of their own are copied to."""
     spark_master: str = "local[*]"

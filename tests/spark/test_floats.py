@@ -11,6 +11,7 @@ from pyspark.sql.connect.session import SparkSession
 import firnline
 from firnline.engine.frames import relation_of
 from firnline.engine.sharing import shared
+from firnline.incremental.derivation import Shared
 from firnline.runtime.project import Project
 from tests.spark.running import rows, run_epoch
 
@@ -54,5 +55,5 @@ def test_stages_and_readers_find_nan_and_negative_zero(project: Callable[..., Pr
 @pytest.mark.parametrize("condition", ["x > 50", "x = double('nan')"])
 def test_rows_that_spark_keeps_are_found(spark: SparkSession, condition: str) -> None:
     given = spark.createDataFrame([(-62.26,), (math.nan,)], "x double").repartition(1)
-    with shared(spark, [("kept_floats", relation_of(given))]):
+    with shared(spark, [Shared("kept_floats", relation_of(given))]):
         assert spark.table("kept_floats").where(condition).count() == 1

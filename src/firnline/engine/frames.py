@@ -22,6 +22,7 @@ from pyspark.sql.connect.dataframe import DataFrame as ConnectDataFrame
 from pyspark.sql.connect.plan import LogicalPlan
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from firnline.engine.conf import CATALOG
@@ -96,11 +97,27 @@ def _messages(message: Message) -> Iterator[Message]:
             yield from value if field.is_repeated else [value]
 
 
+def local(rows: pa.Table, schema: StructType | None = None) -> Relation:
+    """A plan in which the rows themselves stand; unlike ``createDataFrame``, without asking Spark how it is set."""
+    relation, sink = Relation(), pa.BufferOutputStream()
+    known = schema or from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
+    relation.local_relation.schema = known.json()
+    if rows.num_rows:  # a stream without a batch tells Spark no schema
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_table(rows.combine_chunks())
+        relation.local_relation.data = sink.getvalue().to_pybytes()
+    return relation
+
+
 def arrow_of(frame: DataFrame) -> pa.Table:
     """The rows of a DataFrame; unlike ``toArrow``, without having its plan analysed once more for its schema."""
+    return typed_of(frame)[0]
+
+
+def typed_of(frame: DataFrame) -> tuple[pa.Table, StructType | None]:
+    """The same, with Spark's types: Arrow does not know of collations."""
     assert isinstance(frame, ConnectDataFrame)
-    table, _ = frame._to_table()
-    return table
+    return frame._to_table()
 
 
 def ddl(kind: DataType) -> str:

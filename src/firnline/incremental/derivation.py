@@ -10,7 +10,7 @@ far as the keys are columns of its inputs: so work grows with what changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -56,6 +56,34 @@ class Rows:
     def but(self, relation: Relation) -> Rows:
         """Other rows, of whose weights the same is known."""
         return Rows(relation, self.is_positive, self.is_unit)
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Rows of a log that can be had without reading all of it: what the epoch changes, or those of a state with some keys.
+
+    Args:
+        collection: The log.
+        moment: The state, or "change".
+        columns: Pairs of (column of the log, its name in the rows).
+        on: Pairs of (column of the log, column of ``keys``).
+        keys: The keys; None for a change.
+    """
+
+    collection: str
+    moment: Moment | Literal["change"]
+    columns: tuple[tuple[str, str], ...]
+    on: tuple[tuple[str, str], ...] = ()
+    keys: Relation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Rows under a name of their own: how Spark computes them and, if they may be had without it, what to look up."""
+
+    name: str
+    relation: Relation
+    lookup: Lookup | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +137,9 @@ class Derivation:
         rules: By the class of nodes.
         is_small: Whether changes are few enough to be sent to every executor.
         is_sharing: Whether what is used twice is computed once.
-        shared: What is used more than once, by name; whoever runs a plan makes them known to Spark first, in this order.
+        shared: What is used more than once or looked up, by name; whoever runs a plan makes them known to Spark first, in this
+            order.
+        at_hand: The logs of which rows can be looked up: (collection, moment), or (collection, "change").
     """
 
     leaves: Leaves
@@ -117,7 +147,8 @@ class Derivation:
     is_small: bool = True
     is_sharing: bool = True
     prefix: str = "firnline"
-    shared: list[tuple[str, Relation]] = field(default_factory=list)
+    shared: list[Shared] = field(default_factory=list)
+    at_hand: Collection[tuple[str, str]] = ()
     _deltas: dict[int, Rows | None] = field(default_factory=dict)
 
     def delta(self, node: Node) -> Rows | None:
@@ -132,10 +163,18 @@ class Derivation:
 
     def share(self, rows: Rows) -> Rows:
         """Rows that will be used more than once, computed once."""
-        if not self.is_sharing or rows.relation.WhichOneof("rel_type") == "read":
-            return rows
+        is_named = rows.relation.WhichOneof("rel_type") == "read" or _is_of(
+            rows.relation, {each.name for each in self.shared if each.lookup}
+        )
+        return self._under_a_name(rows) if self.is_sharing and not is_named else rows
+
+    def look_up(self, lookup: Lookup, rows: Rows) -> Rows:
+        """Rows that can be looked up; ``rows`` are the same, or fewer, as Spark finds them."""
+        return self._under_a_name(rows, lookup)
+
+    def _under_a_name(self, rows: Rows, lookup: Lookup | None = None) -> Rows:
         name = f"{self.prefix}_{len(self.shared)}"
-        self.shared.append((name, rows.relation))
+        self.shared.append(Shared(name, rows.relation, lookup))
         return rows.but(named(name))
 
     def small(self, relation: Relation) -> Relation:
@@ -189,6 +228,21 @@ class Derivation:
         stacked = call("stack", small_integer(2), small_integer(0), column(_OLD), small_integer(1), column(_NEW))
         rows = filtered(project(both, [*ids, alias(stacked, SIDE, DIFF)]), call(">", column(DIFF), integer(0)))
         return expanded(rows, [*node.ids, SIDE])
+
+
+def _is_of(relation: Relation, found: Collection[str]) -> bool:
+    """Whether a relation is one that is looked up, but for the names of its columns."""
+    match relation.WhichOneof("rel_type"):
+        case "read":
+            return relation.read.named_table.unparsed_identifier in found
+        case "project":
+            outputs = relation.project.expressions
+            inside = (each.alias.expr if each.WhichOneof("expr_type") == "alias" else each for each in outputs)
+            is_renaming = all(each.WhichOneof("expr_type") == "unresolved_attribute" for each in inside)
+            return is_renaming and _is_of(relation.project.input, found)
+        case "repartition":
+            return _is_of(relation.repartition.input, found)
+    return False
 
 
 def expanded(relation: Relation, columns: Sequence[str]) -> Relation:

@@ -51,6 +51,7 @@ from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import DIFF, EPOCH, floating, is_reserved
 from firnline.runtime.attempt import Staged
 from firnline.runtime.evaluation import in_order
+from firnline.runtime.finding import Finding
 from firnline.runtime.recursion import Iterations, Recursion
 from firnline.runtime.stage_plan import StagePlan
 from firnline.runtime.waves import Cut, cut_of
@@ -360,7 +361,8 @@ class Derived:
         placed = {name: log.placed for name, log in self._cut(leaves).items()}
         node, is_colocated = (node, False) if is_small else colocated(node, placed)
         logs = self._logs(leaves) if sums is None else WithPartial(self._logs(leaves), sums)
-        derivation = Derivation(logs, RULES, is_small=is_small, prefix=self._prefix(making.suffix))
+        finding = Finding(self.run.project, self.run.declared.graph.name, self.run.epoch, leaves if is_small else {})
+        derivation = Derivation(logs, RULES, is_small=is_small, prefix=self._prefix(making.suffix), at_hand=finding.at_hand())
         ids = [making.ids[name] for name in names]
         relation = None
         if making.is_summed_up:
@@ -376,8 +378,12 @@ class Derived:
         else:
             rows = derivation.unit(derivation.state(node, "new"), node.ids)
             relation = self._difference(named_as(rows.relation, ids, names), destination, names)
-        with part_by_part(self.run.session, is_on=is_colocated), shared(self.run.session, derivation.shared):
-            yield relation
+        find = finding.found if derivation.at_hand else None
+        with (
+            part_by_part(self.run.session, is_on=is_colocated),
+            shared(self.run.session, derivation.shared, find) as spell,
+        ):
+            yield None if relation is None else spell(relation)
 
     def _in_waves(self, cut: Cut, making: _Making, generation: int, *, is_proven: bool) -> Staged | Verdict:
         """The rows of a node, wave by wave; those that another attempt has staged are kept."""

@@ -21,6 +21,7 @@ from functools import cached_property
 from importlib.util import cache_from_source
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from firnline.engine.pinned import PINNED
 from firnline.errors import FirnlineError, GraphError, Location
@@ -77,7 +78,12 @@ class Project:
         """The Iceberg catalog."""
         from firnline.tables.catalog import Catalog
 
-        return Catalog(self.settings.catalog_uri, self.settings.warehouse, self.settings.catalog_options)
+        return Catalog(self.settings.catalog_uri, self.settings.warehouse, self.settings.catalog_options, self.concordance)
+
+    @property
+    def concordance(self) -> Path | None:
+        """The folder of the concordance; None if data files are not on this machine's disk."""
+        return self.settings.work / "concordance" if urlsplit(self.settings.warehouse).scheme in ("", "file") else None
 
     @cached_property
     def ledger(self) -> Ledger:

@@ -50,7 +50,14 @@ _CLOCK_SECONDS = 60
 class Catalog:
     """A lazily opened catalog; ``uri`` is SQLAlchemy's, or that of a REST service, which ``options`` are for."""
 
-    def __init__(self, uri: str, warehouse: str, options: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        uri: str,
+        warehouse: str,
+        options: Mapping[str, str] = MappingProxyType({}),
+        concordance: Path | None = None,
+    ) -> None:
+        self._concordance = concordance
         self.warehouse = warehouse.rstrip("/")
         self.pointers = pointers(uri, self.warehouse, options)
 
@@ -367,13 +374,24 @@ class Catalog:
     def remove(self, path: str) -> int:
         """Remove a file, if it is there, and the checksum that Spark puts beside one on a local disk; how many bytes went."""
         filesystem, inner = fsspec.url_to_fs(path)
-        with answering(self.warehouse), suppress(FileNotFoundError):
+        with answering(self.warehouse), suppress(FileNotFoundError), self._forgetting(path):
             size = int(filesystem.size(inner) or 0)
             filesystem.rm_file(inner)
             if isinstance(filesystem, LocalFileSystem):
                 Path(inner).with_name(f".{Path(inner).name}.crc").unlink(missing_ok=True)
             return size
         return 0
+
+    @contextmanager
+    def _forgetting(self, path: str) -> Iterator[None]:
+        """Let what is known about a data file go after the file: whoever writes it down looks for the file afterwards."""
+        try:
+            yield
+        finally:
+            if self._concordance is not None and self._concordance.exists():
+                from firnline.tables.concordance import Concordance
+
+                Concordance(self._concordance).forget(path)
 
     def paths(self, folder: str) -> list[str]:
         """The paths of the small files below a folder; none if it is not there."""

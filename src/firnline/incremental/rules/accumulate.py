@@ -14,6 +14,7 @@ from firnline.incremental.accumulators import total
 from firnline.incremental.algebra import Accumulate, Column
 from firnline.incremental.derivation import SIDE, Derivation, Keys, Moment, Rows, Rule, by_side
 from firnline.incremental.relation import alias, call, cast, column, filtered, grouped, integer, project, small_integer, union
+from firnline.incremental.rules.input import stored
 from firnline.model.names import DIFF
 
 
@@ -35,9 +36,7 @@ def summed(node: Accumulate, rows: Rows, *apart: str) -> Relation:
 
 def kept(node: Accumulate, columns: Sequence[Column], derivation: Derivation, only: Keys | None) -> Relation:
     """The sums before the epoch, of some groups at least: one row of the log or more for each."""
-    rows = derivation.leaves.state(node.arrangement, "old", [each.name for each in columns]).relation
-    moved = project(rows, [*(alias(column(each.name), each.id) for each in columns), column(DIFF)])
-    return derivation.restricted(Rows(moved), only).relation
+    return stored(derivation, columns, node.arrangement, "old", only).relation
 
 
 def _delta(node: Accumulate, derivation: Derivation) -> Rows | None:

@@ -26,6 +26,7 @@ from firnline.incremental.relation import (
     project,
     union,
 )
+from firnline.incremental.rules.input import is_at_hand
 from firnline.model.names import DIFF
 
 _KINDS = {"inner": INNER, "left": LEFT_OUTER, "semi": SEMI, "anti": ANTI}
@@ -47,7 +48,8 @@ def _matched(node: Join, left: Rows, right: Rows) -> Rows:
 
 def _right_of(node: Join, derivation: Derivation, moment: Moment, left: Rows) -> tuple[Rows, Rows]:
     """Few rows of the left side, and what they can match on the right."""
-    if node.kind == "inner" and is_scan(node.right):
+    on_right = [right for _, right in node.keys]
+    if node.kind == "inner" and is_scan(node.right) and not is_at_hand(derivation, node.right, moment, on_right):
         return left.but(derivation.small(left.relation)), derivation.state(node.right, moment)
     left = derivation.share(left)
     only = derivation.keys(left, [(right, left) for left, right in node.keys], is_null_safe=False)
@@ -62,7 +64,8 @@ def _of_left(node: Join, derivation: Derivation, changed: Rows) -> Rows:
 
 
 def _of_right(node: Join, derivation: Derivation, changed: Rows) -> Rows:
-    if node.kind == "inner" and is_scan(node.left):
+    of_left = [left for left, _ in node.keys]
+    if node.kind == "inner" and is_scan(node.left) and not is_at_hand(derivation, node.left, "old", of_left):
         return _matched(node, derivation.state(node.left, "old"), changed.but(derivation.small(changed.relation)))
     changed = derivation.share(changed)
     on_left = derivation.keys(changed, node.keys, is_null_safe=False)
