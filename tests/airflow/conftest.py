@@ -14,6 +14,7 @@ import pytest
 from firnline.airflow.following import Step, follow
 from firnline.airflow.home import USER, Home
 from firnline.airflow.server import Server
+from firnline.engine.server import Engine
 from firnline.model.epoch import Epoch
 from firnline.runtime.project import Project
 from firnline.settings import FILE
@@ -55,7 +56,7 @@ SLOW = """
 
     import firnline as fl
 
-    slow = fl.Pipeline("slow", schedule="@daily", start="2026-01-01", end="2026-01-02")
+    slow = fl.Pipeline("slow", schedule="@daily", start="2026-01-01", end="2026-01-02", freshness="3s")
 
 
     @slow.source(keys=["id"])
@@ -131,12 +132,46 @@ CHANGING = """
     def total(scaled):
         return scaled.agg(F.sum("n").alias("n"))
 """
+FALLEN = """
+    import firnline as fl
+
+    fallen = fl.Pipeline("fallen", schedule="@daily", start="2026-01-01", end="2026-01-02", tasks="per-epoch")
+
+
+    @fallen.source(keys=["id"])
+    def numbers(epoch):
+        return epoch.spark.range(3)
+"""
+AFTER = """\
+from airflow.sdk import DAG, task
+
+from firnline.airflow import collection_asset
+
+TOP = collection_asset("amplab.top_sources")
+
+with DAG("after_amplab", schedule=[TOP], is_paused_upon_creation=False):
+
+    @task
+    def look(triggering_asset_events):
+        return triggering_asset_events[TOP][-1].extra["frontier"]
+
+    look()
+"""
 DAG = 'from firnline.airflow import pipeline_dag\n\ndag = pipeline_dag("{name}")\n'
 COLD = (("race", "rankings"), ("slow", "readings"))
 """Tasks whose connection Airflow does not know; all others are warm."""
 UNCONNECTED = 'dag.get_task("{task}")._conn_id = "nowhere"\n'
 BRANCH_DAG = 'from firnline.airflow import branch_dag\n\ndag = branch_dag("forked")\n'
-PIPELINES = {"race": RACE, "broken": BROKEN, "slow": SLOW, "stuck": STUCK, "whole": WHOLE, "forked": FORKED, "changing": CHANGING}
+PIPELINES = {
+    "race": RACE,
+    "broken": BROKEN,
+    "slow": SLOW,
+    "stuck": STUCK,
+    "whole": WHOLE,
+    "forked": FORKED,
+    "changing": CHANGING,
+    "fallen": FALLEN,
+}
 
 
 @pytest.fixture(scope="session")
@@ -146,6 +181,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     for name in PIPELINES:
         (root / "dags" / f"{name}.py").write_text(DAG.format(name=name))
     (root / "dags" / "forked__branch.py").write_text(BRANCH_DAG)
+    (root / "dags" / "after_amplab.py").write_text(AFTER)
     for name, task in COLD:
         with (root / "dags" / f"{name}.py").open("a") as file:
             file.write(UNCONNECTED.format(task=task))
@@ -173,7 +209,9 @@ def server(project: Project) -> Iterator[Server]:
     with Server(project.settings, engine=True) as server:
         for name in project.pipelines():
             server.wait_until_parsed(name)
+        server.wait_until_parsed("after_amplab")
         yield server
+    Engine(project.settings).stop(0)  # one that a test started again
     assert processes_of(project.settings.airflow_home) == {}
 
 

@@ -1,0 +1,75 @@
+"""Firnline in Airflow's own words: assets and their events, deadlines, and an engine that is down."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from firnline.airflow.following import Step, follow
+from firnline.airflow.server import Server
+from firnline.engine.server import Engine
+from firnline.runtime.project import Project
+from tests.airflow.conftest import epochs_of
+from tests.oracle.amplab import EPOCHS, expected
+
+pytestmark = [pytest.mark.airflow, pytest.mark.timeout(1500)]
+
+PATIENCE = 120
+
+
+def test_every_complete_epoch_is_an_event_of_each_collection(server: Server, steps: tuple[Step, ...]) -> None:
+    events = sorted(server.api._pages("assets/events", "asset_events"), key=lambda event: str(event["timestamp"]))
+    told: dict[str, dict[str, Any]] = {}
+    for event in events:
+        if event["source_dag_id"] == "amplab":
+            told.setdefault(event["name"], {}).setdefault(event["extra"]["epoch"], event["extra"])
+    assert set(told) == {f"amplab.{name}" for name in {step.task for step in steps} - {"complete"}}
+    for by_epoch in told.values():
+        assert sorted(by_epoch) == list(EPOCHS)
+    first = told["amplab.rankings"][EPOCHS[0]]
+    assert first["rows"] == len(expected("rankings", EPOCHS[0]))
+    assert first["frontier"] == EPOCHS[1]
+    assert first["parts_recomputed"] >= 1
+    assert first["bytes"] > 0
+
+
+def test_a_dag_that_is_scheduled_on_a_collection_runs_and_finds_the_frontier(server: Server, steps: tuple[Step, ...]) -> None:
+    def ended() -> bool:
+        return any(run.state == "success" for run in server.api.runs("after_amplab"))
+
+    server.wait("the DAG that follows", ended, PATIENCE)
+    run = next(run for run in server.api.runs("after_amplab") if run.state == "success")
+    assert run.kind == "asset_triggered"
+    assert server.api.returned("after_amplab", run.id, "look") in (*EPOCHS[1:], "2026-01-04")
+
+
+def test_an_epoch_that_is_not_complete_in_time_is_told(server: Server) -> None:
+    server.api.unpause("slow")
+    server.wait("a run", lambda: bool(server.api.runs("slow")), PATIENCE)
+    run = server.api.runs("slow")[0].id
+
+    def missed() -> list[bool]:
+        path = f"/ui/dags/slow/dagRuns/{run}/deadlines"
+        return [each["missed"] for each in server.api._client.get(path).json()["deadlines"]]
+
+    server.wait("the deadline", lambda: missed() == [True], PATIENCE)
+
+    def is_told() -> bool:
+        return any("late: the run" in log.read_text(errors="replace") for log in server.home.logs.rglob("*.log"))
+
+    server.wait("the callback", is_told, PATIENCE)
+
+
+def test_without_its_engine_a_task_starts_a_driver_and_says_so(project: Project, server: Server) -> None:
+    engine = Engine(project.settings)
+    engine.stop(0)
+    try:
+        server.api.unpause("fallen")
+        *_, steps = follow(server, project.graph("fallen"), epochs_of(project, "fallen"))
+    finally:
+        engine.start()
+    assert [(step.task, step.outcome) for step in steps] == [("epoch", "computed")]
+    log = server.api.log("fallen", server.api.runs("fallen")[0].id, "epoch", 1)
+    assert "no engine of this project runs: instead, a Spark driver of its own starts on local[*]" in log
+    assert any("spark-submit --master local[*] " in line for line in log)
