@@ -65,6 +65,16 @@ with Engine(project.settings).used() as endpoint:
 """
 
 
+PRELOADED = f"""
+import sys
+from firnline.airflow.preloaded import load
+load()
+before = set(sys.modules)
+{TASK.replace("Epoch(1, 2)", "Epoch(2, 3)")}
+print(*sorted({{name.partition(".")[0] for name in set(sys.modules) - before}}))
+"""
+
+
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     pipelines = {name: PIPELINE.format(name=name, modulus=modulus) for name, modulus in (("threes", 3), ("sevens", 7))}
@@ -140,6 +150,24 @@ def test_two_pipelines_at_once_compute_what_they_should(project: Project, engine
         for number in range(20):
             counts[number % modulus] = counts.get(number % modulus, 0) + 1
         assert dict(digits(project, pipeline, Epoch(1, 2))) == counts
+
+
+def test_a_task_of_a_preloaded_scheduler_loads_no_further_package(project: Project, engine: Engine, tmp_path: Path) -> None:
+    command, home = [sys.executable, "-c", PRELOADED, "threes"], {"AIRFLOW_HOME": str(tmp_path)}
+    done = subprocess.run(command, cwd=project.settings.root, env={**os.environ, **home}, capture_output=True, text=True)
+    *outcomes, loaded = done.stdout.splitlines() or [done.stderr]
+    assert [line for line in outcomes if line in ("computed", "kept")] == ["computed", "computed"]
+    known = {
+        "alembic",
+        "firnline",
+        "fsspec",
+        "grpc",
+        "pyarrow",
+        "pyiceberg",
+        "pyspark",
+        "sqlalchemy",
+    }  # small parts of what is there
+    assert set(loaded.split()) - known == {"include"}
 
 
 def test_a_session_that_ends_takes_its_queries_along(project: Project, engine: Engine, tmp_path: Path) -> None:

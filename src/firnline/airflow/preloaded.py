@@ -10,6 +10,7 @@ import importlib
 import sys
 
 FOR_TASKS = (
+    "alembic.command",
     "firnline.airflow.dag",
     "firnline.engine.progress",
     "firnline.engine.unplugged",
