@@ -261,6 +261,24 @@ def catchup(
         raise typer.Exit(1)
 
 
+@bench.command()
+def epoch(
+    work: Annotated[Path | None, typer.Option(help="An empty folder for the project; a temporary one by default.")] = None,
+    json: Json = False,
+) -> None:
+    """Measure an empty epoch of six stages through Airflow: warm, per epoch, cold, and as plain spark-submit tasks."""
+    import tempfile
+
+    checkout = _checkout()
+    measure, report = _loaded("measure", "epoch"), _loaded("report", "epoch")
+    with tempfile.TemporaryDirectory() as temporary, _progress(json) as say:
+        cells = measure.measured((work or Path(temporary)).resolve(), checkout, say)
+    if json:
+        print_json({"machine": _machine(), **report.document(cells)})
+    else:
+        print_table("Seconds: median (least to most)", report.COLUMNS, report.lines(cells))
+
+
 def _spread(seconds: Sequence[float]) -> str:
     return f"{median(seconds):.2f} ({min(seconds):.2f}-{max(seconds):.2f})"
 
