@@ -249,7 +249,7 @@ def test_catching_up_is_measured_and_equal(project: Make, spark: SparkSession) -
 
 
 @pytest.mark.parametrize(
-    ("row", "code"), [((11, 0, 0.5, 1), "KEY_NOT_UNIQUE"), ((99, 0, 0.5, -1), "NEGATIVE_WEIGHT")], ids=["twice", "not there"]
+    ("row", "code"), [((12, 0, 0.5, 1), "KEY_NOT_UNIQUE"), ((99, 0, 0.5, -1), "NEGATIVE_WEIGHT")], ids=["twice", "not there"]
 )
 def test_an_epoch_that_is_wrong_fails_by_itself_and_those_before_it_are_complete(
     project: Make, spark: SparkSession, row: tuple[Any, ...], code: str
