@@ -25,9 +25,9 @@ function tiles(told) {
   const failed = told.collections.filter((each) => each.condition === "failed");
   const names = (lines) => lines.map((each) => each.name).join(", ");
   const whole = failed.length ? "failed" : lacking.length ? "gap" : "whole";
-  const { frontier, freshness, late_by: late } = told.status;
+  const { frontier, freshness, late_by: late, rewinds } = told.status;
   const due = told.lag ? `${plural(told.lag, "epoch")} due and not complete` : "every epoch that is due is there";
-  const fresh = late ? `late by ${time(late)}: due ${time(freshness)} after their end` : freshness ? `${due}; in time for ${time(freshness)}` : due;
+  const fresh = rewinds.length ? rewinds.join("; ") : late ? `late by ${time(late)}: due ${time(freshness)} after their end` : freshness ? `${due}; in time for ${time(freshness)}` : due;
   return [
     tile("Whole", whole, failed.length ? `${plural(failed.length, "collection")} failed` : lacking.length ? `${plural(lacking.length, "collection")} lack rows` : "Nothing is missing", failed.length ? names(failed) : lacking.length ? names(lacking) : plural(told.collections.length, "collection")),
     tile("Fresh", late ? "failed" : told.lag ? "behind" : "whole", frontier ? `Complete up to ${frontier}` : "No epoch is complete yet", fresh),
