@@ -105,31 +105,31 @@ def exchanging(transaction: Transaction, summary: Mapping[str, str], change: Exc
 
 
 def named_again(io: FileIO, table: TableMetadata, stored: StoredFile) -> DataFile:
-    """A file with the statistics of its footer; of one that is lost itself, what the sidecar knows."""
-    file = _told(io, table, stored)
-    if is_adopted(table.properties, stored.path):
-        return as_adopted(table.schema(), file, stored.first)
+    """A file with the statistics of its footer; of one that is lost itself, or not ours, what the sidecar knows."""
+    from pyiceberg.io.pyarrow import parquet_file_to_data_file
+
+    if is_adopted(table.properties, stored.path):  # it may have columns that are nobody's any more
+        return as_adopted(table.schema(), _bare(table, stored), stored.first)
+    try:
+        file = parquet_file_to_data_file(io, table, stored.path)
+    except (OSError, ValueError):
+        file = _bare(table, stored)
     file.spec_id = table.default_spec_id
     return file
 
 
-def _told(io: FileIO, table: TableMetadata, stored: StoredFile) -> DataFile:
-    from pyiceberg.io.pyarrow import parquet_file_to_data_file
-
-    try:
-        return parquet_file_to_data_file(io, table, stored.path)
-    except (OSError, ValueError):
-        epoch = table.schema().find_field(EPOCH).field_id
-        return DataFile.from_args(
-            content=DataFileContent.DATA,
-            file_path=stored.path,
-            file_format=FileFormat.PARQUET,
-            partition=Record(stored.part),
-            record_count=stored.rows,
-            file_size_in_bytes=stored.bytes,
-            lower_bounds={epoch: stored.first.to_bytes(8, "little", signed=True)},
-            upper_bounds={epoch: stored.last.to_bytes(8, "little", signed=True)},
-            sort_order_id=None,
-            equality_ids=None,
-            key_metadata=None,
-        )
+def _bare(table: TableMetadata, stored: StoredFile) -> DataFile:
+    epoch = table.schema().find_field(EPOCH).field_id
+    return DataFile.from_args(
+        content=DataFileContent.DATA,
+        file_path=stored.path,
+        file_format=FileFormat.PARQUET,
+        partition=Record(stored.part),
+        record_count=stored.rows,
+        file_size_in_bytes=stored.bytes,
+        lower_bounds={epoch: stored.first.to_bytes(8, "little", signed=True)},
+        upper_bounds={epoch: stored.last.to_bytes(8, "little", signed=True)},
+        sort_order_id=None,
+        equality_ids=None,
+        key_metadata=None,
+    )
