@@ -91,6 +91,10 @@ def rewound(graph: Graph, present: Agreement, rewind: Rewind, heads: Mapping[str
     if to >= end:
         what = f"there is nothing to take back: {', '.join(rewind.stages)} end at {label(end)}, before or at {label(to)}"
         raise FirnlineError("EPOCH_NOT_COMPLETE", what)
+    empty = [stage for stage in rewind.stages if stage not in heads]
+    if empty:  # no generation tells whoever is at its first epoch that what it reads was taken back
+        what = f"{', '.join(empty)} of {graph.name!r} holds no epoch yet, and may be made from what would be taken back"
+        raise FirnlineError("EPOCH_NOT_COMPLETE", what, todo="Run the pipeline through its first epoch, then ask again.")
     for gap in present.gaps.gaps:
         if gap.collection in heads and any(span.last >= to for span in gap.spans):
             what = f"{graph.name}.{gap.collection} has a gap after {label(to)}: 'firnline repair {graph.name}' closes it"
