@@ -78,10 +78,14 @@ class PlainTable:
         return self._catalog.create(self.namespace, self.name, columns, keys, {"format-version": "2", **METADATA})
 
     def is_of(self, columns: pa.Schema) -> bool:
-        """Whether it has these columns."""
-        schema = self.iceberg().schema()
-        found = columns_of(self.iceberg(), schema.column_names)
-        return {field.name: field.type for field in found} == {field.name: field.type for field in columns}
+        """Whether it has these columns, and takes null where they may be null."""
+        table = self.iceberg()
+        found = columns_of(table, [field.name for field in table.schema().fields])
+        required, nullable = (
+            {field.name for field in each if field.nullable is may} for each, may in ((found, False), (columns, True))
+        )
+        alike = {field.name: field.type for field in found} == {field.name: field.type for field in columns}
+        return alike and not required & nullable
 
     def iceberg(self) -> Table:
         """The table as PyIceberg knows it."""

@@ -115,6 +115,19 @@ def test_every_epoch_is_read_under_the_columns_of_today(shelf: Shelf) -> None:
     assert [each.kind for each in verify(shelf.project, "web").problems] == []
 
 
+def test_a_column_that_may_be_null_from_now_on_may_be_so_everywhere(shelf: Shelf) -> None:
+    def optional(table: Metadata) -> Columns | None:
+        return Columns(pa.schema([]), optional=("note",)) if "note" in table.required else None
+
+    evolve(shelf.project.catalog, shelf.log, "optional", optional)
+    shelf.schema = pa.schema([field.with_nullable(field.name != "id") for field in BEFORE])
+    shelf.publish([(old(1), -1), ({**old(1), "note": None}, 1)])
+    follow(shelf)
+    assert rows(shelf) == [old(0), {**old(1), "note": None}]
+    plain = shelf.project.catalog.iceberg("web__tables", "visits").scan().to_arrow().to_pylist()
+    assert sorted(plain, key=lambda row: row["id"]) == rows(shelf)
+
+
 def test_a_filter_on_a_widened_or_renamed_column_finds_rows_of_old_files(shelf: Shelf) -> None:
     grow(shelf)
     for where, expected in (("count = 1", [1]), ("rate = 0.5", [1]), ("price = 1.25", [1]), (f"count > {LARGE - 1}", [0, 2])):
