@@ -62,7 +62,7 @@ def opened(settings: Settings, name: str) -> Iterator[SparkSession]:
 @contextmanager
 def cloned(session: SparkSession) -> Iterator[SparkSession]:
     """A session like another one, with settings and views of its own from then on."""
-    assert session.version, "the server knows a session from its first question on, and clones only one that it knows"
+    _logger.debug("a session of Spark %s is cloned", session.version)  # a server knows a session from its first question on
     clone = session.cloneSession()
     clone.release_session_on_close = True  # PySpark leaves that unsaid of a clone, and then cannot end it
     clone.client.set_retry_policies([ON_LOOPBACK])
