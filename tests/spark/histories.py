@@ -7,17 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 
 from firnline.engine.call_sites import recorded
-from firnline.engine.frames import ddl, frame_of, relation_of
-from firnline.engine.sharing import shared
+from firnline.engine.frames import arrow_of, ddl, frame_of, relation_of
+from firnline.engine.sharing import Find, shared
 from firnline.incremental.arranging import Arranged, arranged
 from firnline.incremental.binding import Binder
 from firnline.incremental.canonical import Canonical
-from firnline.incremental.derivation import Derivation, Moment, Rows
+from firnline.incremental.derivation import Derivation, Lookup, Moment, Rows
 from firnline.incremental.relation import column, consolidated, project
 from firnline.incremental.rules import RULES
 from firnline.incremental.sql_relation import translated
@@ -67,6 +68,13 @@ class MemoryLeaves:
     def state(self, collection: str, moment: Moment, names: Sequence[str]) -> Rows:
         upto = self._epoch + (moment == "new")
         return self._rows(collection, self._histories[collection].upto(upto), names)
+
+    def found(self, lookup: Lookup, keys: pa.Table | None) -> pa.Table:
+        """More than was asked for: all rows, whatever their keys are."""
+        names = [name for name, _ in lookup.columns if name != DIFF]
+        rows = self.delta(lookup.collection, names) if keys is None else self.state(lookup.collection, lookup.moment, names)
+        assert rows is not None
+        return arrow_of(frame_of(self._session, rows.relation)).rename_columns([name for _, name in lookup.columns])
 
     def _rows(self, collection: str, changes: Sequence[tuple[Row, int]], names: Sequence[str]) -> Rows:
         schema = ", ".join(filter(None, [self._histories[collection].schema, f"{DIFF} bigint"]))
@@ -163,7 +171,7 @@ def check_sql(session: SparkSession, text: str, histories: Mapping[str, History]
 def _run(
     session: SparkSession, plan: Planned, histories: Mapping[str, History], kept: Kept, epoch: int, *, is_first: bool
 ) -> Counter[Row]:
-    """One epoch, step by step; what is kept grows by it."""
+    """One epoch, step by step; what is kept grows by it. In every other epoch all that can be looked up is."""
     result: list[tuple[Row, int]] = []
     steps = [(step.name, step.node, step.node.ids) for step in plan.steps.arrangements]
     for name, node, columns in [*steps, ("", plan.steps.root, plan.ids)]:
@@ -171,15 +179,19 @@ def _run(
         for each, changes in kept.items():
             schema = ", ".join(f"{quoted(of)} {kind}" for of, kind in plan.typing.schemas[each])
             known[each] = History(schema, [*changes, []][: epoch + 1])
-        derivation = Derivation(MemoryLeaves(session, known, epoch), RULES)
+        leaves = MemoryLeaves(session, known, epoch)
+        moments = ("old", "new", "change") if epoch % 2 else ()
+        derivation = Derivation(leaves, RULES, at_hand={(each, moment) for each in known for moment in moments})
         rows = derivation.state(node, "new") if is_first else derivation.delta(node)
-        result = run(session, derivation, rows, columns) if rows else []
+        result = run(session, derivation, rows, columns, leaves.found if moments else None) if rows else []
         if name:
             kept[name] = [*kept[name], result]
     return summed(result)
 
 
-def run(session: SparkSession, derivation: Derivation, rows: Rows, ids: Sequence[str]) -> list[tuple[Row, int]]:
-    with shared(session, derivation.shared):
-        collected = frame_of(session, consolidated(rows.relation, ids)).collect()
+def run(
+    session: SparkSession, derivation: Derivation, rows: Rows, ids: Sequence[str], find: Find | None = None
+) -> list[tuple[Row, int]]:
+    with shared(session, derivation.shared, find) as spell:
+        collected = frame_of(session, spell(consolidated(rows.relation, ids))).collect()
     return [(tuple(row)[:-1], row[-1]) for row in collected]

@@ -119,7 +119,6 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-@pytest.mark.nightly
 def test_what_is_looked_up_leads_to_the_same(project: Callable[..., Project], spark: SparkSession, plans: list[str]) -> None:
     made = project("concordance = true\n", found=PIPELINE)
     graph = made.declared("found").graph
