@@ -112,7 +112,7 @@ def named_again(io: FileIO, table: TableMetadata, stored: StoredFile) -> DataFil
         return as_adopted(table.schema(), _bare(table, stored), stored.first)
     try:
         file = parquet_file_to_data_file(io, table, stored.path)
-    except (OSError, ValueError):
+    except (OSError, ValueError, KeyError):  # PyIceberg does not know columns whose names Spark's files write otherwise
         file = _bare(table, stored)
     file.spec_id = table.default_spec_id
     return file
