@@ -7,6 +7,7 @@ import pty
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -60,14 +61,17 @@ def test_it_is_live_in_a_terminal_until_it_is_interrupted(web: Project) -> None:
     words = [sys.executable, "-c", "from firnline.cli import main; main()", "top", "web", "--every", "0.2"]
     environment = {**os.environ, "COLUMNS": "160", "LINES": "40", "TERM": "xterm"}
     process = subprocess.Popen(words, cwd=web.settings.root, env=environment, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
     try:
         said, deadline = "", time.monotonic() + 60
         while said.count("safe point 0") < 2:
             assert time.monotonic() < deadline, said
             said += os.read(ours, 65536).decode(errors="replace")
         process.send_signal(2)
+        with suppress(OSError):  # how Linux says that nobody writes any more
+            while os.read(ours, 65536):
+                assert time.monotonic() < deadline, "it goes on"
         assert process.wait(30) == 0
     finally:
         process.kill()
         os.close(ours)
-        os.close(theirs)
