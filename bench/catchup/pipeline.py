@@ -1,6 +1,6 @@
 """Two sources and four stages over small epochs: rows that are filtered, joined, summed up, and summed up once more."""
 
-NAMES = ("single", "together")
+NAMES = ("one_by_one", "together")
 """The same pipeline twice: one is run epoch by epoch, the other catches up."""
 SETTINGS = """\
 spark_master = "local[2]"

@@ -140,7 +140,7 @@ class Rivals:
     def result(self, variant: Full | Merge, stage: Stage) -> pa.Table:
         """The rows of a variant's result."""
         _, space, name = self._target(variant.name, stage).split(".")
-        return self._catalog.sql.load_table((space, name)).scan().to_arrow()
+        return self._catalog.opened.load_table((space, name)).scan().to_arrow()
 
     def _recomputed(self, stage: Stage, epoch: int) -> tuple[DataFrame, DataFrame | None]:
         """The rows of all affected groups; a group that is gone has one that is marked so."""

@@ -46,9 +46,10 @@ _OTHERS = (
     "sink.",
     "branch.",
     "promote.",
+    "schema.",
 )
 OF_AN_EPOCH = [point for point in POINTS if point != WAVED and not point.startswith(_OTHERS)]
-"""What is done beside epochs has tests of its own: ``test_work``, ``test_promote``; of branches, sinks and tables elsewhere."""
+"""What is done beside epochs has tests of its own: ``test_work``, ``test_promote``; of branches, sinks, tables and columns elsewhere."""
 MUCH = """
     import firnline as fl
     from pyspark.sql import functions as F

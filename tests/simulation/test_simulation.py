@@ -113,7 +113,7 @@ def view_once(
         (Control, "let_go", let_go_anyway),
         (Description, "judge", publish_in_any_generation),
         (rewinding, "_decided", rewind_behind_readers),
-        (reuse, "_is_same", reuse_whatever_was_read),
+        (reuse, "is_same_input", reuse_whatever_was_read),
         (judging, "consistent", view_once),
     ],
 )

@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql.connect.session import SparkSession
 
 from firnline.errors import FirnlineError
+from firnline.runtime.approving import approve
 from firnline.runtime.project import Project
 from firnline.runtime.status import status
 from tests.spark.running import rows, run_epoch
@@ -160,6 +161,7 @@ def test_columns_that_changed_are_refused(project: Make, spark: SparkSession, na
     made = project(**text(name, source=daily))
     run_epoch(made, spark, name, "2026-01-01")
     changed = project(**text(name, source=daily, stage='return items.withColumn("v", F.length("v"))'))
+    approve(changed, changed.graph(name), "me")
     with pytest.raises(FirnlineError, match=r"WRONG_COLUMNS.*returned v int where the collection has v string"):
         run_epoch(changed, spark, name, "2026-01-02")
     assert rows(changed, changed.graph(name), "doubled") == [(1, "a")]

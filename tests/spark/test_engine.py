@@ -153,7 +153,7 @@ def test_two_pipelines_at_once_compute_what_they_should(project: Project, engine
 
 
 def test_a_task_of_a_preloaded_scheduler_loads_no_further_package(project: Project, engine: Engine, tmp_path: Path) -> None:
-    command, home = [sys.executable, "-c", PRELOADED, "threes"], {"AIRFLOW_HOME": str(tmp_path)}
+    command, home = [sys.executable, "-c", PRELOADED, "sevens"], {"AIRFLOW_HOME": str(tmp_path)}
     done = subprocess.run(command, cwd=project.settings.root, env={**os.environ, **home}, capture_output=True, text=True)
     *outcomes, loaded = done.stdout.splitlines() or [done.stderr]
     assert [line for line in outcomes if line in ("computed", "kept")] == ["computed", "computed"]
