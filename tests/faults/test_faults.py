@@ -49,7 +49,7 @@ _OTHERS = (
     "schema.",
 )
 OF_AN_EPOCH = [point for point in POINTS if point != WAVED and not point.startswith(_OTHERS)]
-"""What is done beside epochs has tests of its own: ``test_work``, ``test_promote``; of branches, sinks, tables and columns elsewhere."""
+"""What is done beside epochs has tests of its own: ``test_work``, ``test_promote``; the rest of it elsewhere."""
 MUCH = """
     import firnline as fl
     from pyspark.sql import functions as F
