@@ -28,21 +28,9 @@ from firnline.runtime.status import status, steps
 from firnline.tables import commit, database
 from firnline.world import World, replaced
 from tests.faults.judging import PIPELINE, Make, again, check, new_name, remote
+from tests.happening import At
 from tests.project import ROOT, make_project
 from tests.spark.running import rows, run_epoch
-
-
-class At(World):
-    """A world in which something happens when a point is reached for the first time."""
-
-    def __init__(self, point: str, happen: Callable[[], object]) -> None:
-        super().__init__()
-        self._point = point
-        self._happenings = [happen]
-
-    def reach(self, point: str) -> None:
-        if point == self._point and self._happenings:
-            self._happenings.pop()()
 
 
 @pytest.fixture

@@ -190,15 +190,14 @@ class Catalog:
 
     def append_each(self, table: Metadata, several: Sequence[tuple[Mapping[str, str], Sequence[DataFile]]]) -> None:
         """Append data files by several snapshots, one after the other, in one transaction that knows no retry."""
+        from firnline.tables.appending import append
         from firnline.tables.transaction import SparingTransaction
 
         loaded = self._loaded(table)
         _check_clock(table)
         with self._answering(), SparingTransaction(loaded) as transaction:
             for summary, files in several:
-                with transaction.update_snapshot(snapshot_properties=dict(summary)).fast_append() as append:
-                    for file in files:
-                        append.append_data_file(file)
+                append(transaction, files, summary)
 
     def register(self, pipeline: str, name: str, version: str) -> None:
         """Let a table be what a metadata file says, unless it is there."""

@@ -25,7 +25,8 @@ from firnline.runtime.reuse import reused
 from firnline.runtime.rewind import rewind, settle, undo
 from firnline.runtime.safepoint import safe_point
 from firnline.runtime.verify import verify
-from firnline.world import World, replaced
+from firnline.world import replaced
+from tests.happening import At
 from tests.project import ROOT, command
 from tests.web_logs import copies, of_today, publish, staged
 
@@ -171,19 +172,6 @@ def test_rewinds_are_undone_one_by_one(project: Project) -> None:
     assert held(project) == before
     with pytest.raises(FirnlineError, match="REWIND_NOT_UNDOABLE"):
         forth(project)
-
-
-class At(World):
-    """A world in which something happens when a point is reached for the first time."""
-
-    def __init__(self, point: str, happen: Callable[[], object]) -> None:
-        super().__init__()
-        self._point = point
-        self._happenings = [happen]
-
-    def reach(self, point: str) -> None:
-        if point == self._point and self._happenings:
-            self._happenings.pop()()
 
 
 def test_an_undo_is_given_up_if_maintenance_drops_what_it_needs_meanwhile(project: Project) -> None:
