@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
@@ -32,7 +33,13 @@ def pipeline_document(graph: Graph, found: Overview, tasks: Mapping[Key, Task]) 
         told["cells"] = [_cell(graph, line.name, cell, tasks) for cell in line.cells]
     for hold in document["safety"]["holds"]:
         hold["is_releasable"] = hold["kind"] in RELEASABLE
+    document["status"]["late_by"] = _in_minutes(found.status.late_by)
     return document
+
+
+def _in_minutes(seconds: float | None) -> int | None:
+    """Seconds, up to a whole minute: an answer changes, and is sent again, once a minute and not whenever somebody asks."""
+    return None if seconds is None else 60 * math.ceil(seconds / 60)
 
 
 def _cell(graph: Graph, collection: str, cell: Cell, tasks: Mapping[Key, Task]) -> dict[str, Any]:
@@ -59,7 +66,7 @@ def summary_document(found: Overview) -> dict[str, Any]:
         "frontier": found.status.frontier,
         "safe_point": found.status.safe_point,
         "lag": found.lag,
-        "late_by": found.status.late_by,
+        "late_by": _in_minutes(found.status.late_by),
         "conditions": [line.condition for line in found.collections],
         "strip": [{"epoch": cells[0].epoch, "state": min((cell.state for cell in cells), key=WORST.index)} for cells in epochs],
     }

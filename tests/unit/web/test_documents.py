@@ -48,6 +48,19 @@ def test_airflow_says_what_the_log_cannot_know(state: str, task: Task | None, sh
     assert _state(state, task) == shown  # type: ignore[arg-type]
 
 
+def test_what_is_late_is_told_anew_once_a_minute(web: Project) -> None:
+    graph = of_today(web)
+    found = overview(web, graph)
+
+    def told(seconds: float | None) -> tuple[object, object]:
+        late = replace(found, status=replace(found.status, late_by=seconds))
+        return pipeline_document(graph, late, {})["status"]["late_by"], summary_document(late)["late_by"]
+
+    assert [told(seconds) for seconds in (None, 0.0, 0.1, 60.0, 60.1, 119.9)] == [
+        (each, each) for each in (None, 0, 60, 60, 120, 120)
+    ]
+
+
 def test_a_pipeline_is_plain_json_with_its_runs(web: Project) -> None:
     graph = of_today(web)
     document = pipeline_document(graph, overview(web, graph), {})
