@@ -10,6 +10,7 @@ from pyspark.sql.connect.session import SparkSession
 
 from firnline.errors import FirnlineError
 from firnline.runtime.advance import advance
+from firnline.runtime.cost import cost
 from firnline.runtime.explain import explain
 from firnline.runtime.project import Project
 from firnline.tables import scan
@@ -151,6 +152,13 @@ def test_sql_is_incremental_too(project: Make, spark: SparkSession) -> None:
     assert explained.lineage == {"id": ["orders.id"], "who": ["orders.who"]}
     assert explained.steps[-1].name == "largest"
     assert all(step.stored_bytes for step in explained.steps)
+    costs = cost(made, graph, explained)
+    assert len(costs.seen) == len(STATES)
+    assert costs.shape.rows == len(rows(made, graph, "orders"))
+    assert "orders" in explained.scans
+    assert costs.shape.state >= costs.shape.rows
+    assert costs.shape.changed > 0
+    assert costs.at_size
 
 
 def test_sql_that_cannot_be_translated_is_computed_in_full(project: Make, spark: SparkSession) -> None:

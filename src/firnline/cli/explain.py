@@ -11,6 +11,7 @@ from rich.tree import Tree
 
 from firnline.cli.app import app
 from firnline.cli.collection import found
+from firnline.cli.cost import print_cost
 from firnline.cli.output import Json, console, print_json, quiet, size_text
 
 if TYPE_CHECKING:
@@ -23,10 +24,12 @@ _SUBJECTS = {"delta": "delta", "state": "state", "both": "delta and the state"}
 @app.command()
 def explain(
     stage: Annotated[str, typer.Argument(help="PIPELINE.STAGE, or STAGE where one pipeline has it.")],
+    cost: Annotated[bool, typer.Option("--cost", help="What an epoch costs, and how that grows, instead of the plan.")] = False,
     json: Json = False,
 ) -> None:
     """Explain a stage's plan: how the change of every operator is computed, what it reads, and where columns come from."""
     from firnline.engine.session import opened
+    from firnline.runtime.cost import cost as costed
     from firnline.runtime.explain import explain as explained
     from firnline.runtime.project import Project
 
@@ -35,7 +38,10 @@ def explain(
     declared = project.declared(graph.name)
     with quiet(), opened(project.settings, f"explain {stage}") as session:
         explanation = explained(project, declared, session, name)
-    if json:
+    if cost:
+        found_cost = costed(project, graph, explanation)
+        print_json(asdict(found_cost)) if json else print_cost(found_cost)
+    elif json:
         print_json(asdict(explanation))
     else:
         _print(explanation)

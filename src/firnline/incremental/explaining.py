@@ -78,6 +78,18 @@ def _told(node: Node, names: Mapping[str, str], labels: Labels) -> Told:
     return Told(_operator(node, names, labels), rule.how(node), tuple(reads), rule.cost(node), node.where, inputs)
 
 
+def scanned(plan: Arranged) -> set[str]:
+    """The logs whose states the change of a stage is computed from, those that it keeps among them."""
+    found = set()
+    for root in (*(step.node for step in plan.arrangements), plan.root):
+        for node in walk(root):
+            sides = [getattr(node, side) for side in needs(node)]
+            found |= {each.collection for side in sides for each in walk(side) if isinstance(each, Input)}
+            if isinstance(node, Accumulate):
+                found.add(node.arrangement)
+    return {name for name in found if not name.startswith(MARK)}
+
+
 def _side(name: str) -> str:
     return "its input" if name == "input" else f"the {name} side"
 

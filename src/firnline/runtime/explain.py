@@ -11,7 +11,7 @@ from firnline.engine.frames import state, table_name
 from firnline.errors import FirnlineError
 from firnline.incremental import algebra
 from firnline.incremental.algebra import walk
-from firnline.incremental.explaining import Class, Told, classified, lineage, told
+from firnline.incremental.explaining import Class, Told, classified, lineage, scanned, told
 from firnline.incremental.stretching import apart
 from firnline.model.check import Check
 from firnline.model.declaration import Collection
@@ -46,6 +46,8 @@ class Explanation:
     checks: tuple[Check, ...]
     apart: str | None
     """Why neighbouring epochs are never computed at once; None if they are where they change few rows."""
+    scans: tuple[str, ...]
+    """The logs whose states a change is computed from."""
 
 
 def explain(project: Project, declared: Declared, session: SparkSession, name: str) -> Explanation:
@@ -83,6 +85,7 @@ def _explained(project: Project, declared: Declared, session: SparkSession, coll
             plan.refusal.as_json(),
             collection.checks,
             "it is computed in full",
+            collection.inputs,
         )
     kind, why = classified(plan.steps)
     nodes = [*((step.name, step.node) for step in plan.steps.arrangements), (collection.name, plan.steps.root)]
@@ -106,4 +109,5 @@ def _explained(project: Project, declared: Declared, session: SparkSession, coll
         None,
         collection.checks,
         apart(plan.steps),
+        tuple(sorted(scanned(plan.steps))),
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pyspark.sql.connect.proto import Expression, Relation
 
 from firnline.incremental.algebra import Filter, Input, Join, Map, Node, walk
+from firnline.incremental.arranging import Arranged
 from firnline.incremental.binding import Binder
 from firnline.incremental.canonical import Canonical
+from firnline.incremental.explaining import scanned
 from firnline.incremental.pruning import pruned
 from firnline.incremental.relation import INNER, alias, call, column, filtered, integer, joined, project
 from firnline.incremental.scope import Bound
@@ -108,3 +110,9 @@ def test_structs_are_made_with_the_names_of_their_columns() -> None:
     node = bound(project(table(1), [alias(call("struct", column("WHO"), integer(1)), "s")])).node
     assert isinstance(node, Map)
     assert node.outputs[0].expression.unresolved_function.arguments[0].alias.name == ["WHO"]
+
+
+def test_states_are_read_below_a_join_only() -> None:
+    pairs = joined(large(5), table(2), INNER, call("==", column("who"), column("name")))
+    assert scanned(Arranged((), bound(pairs).node)) == {"orders", "people"}
+    assert scanned(Arranged((), bound(large(5)).node)) == set()
