@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,10 +29,10 @@ from airflow.sdk.exceptions import (
 )
 
 from firnline.airflow.assets import tell
-from firnline.airflow.connection import Cold, Warm, where
+from firnline.airflow.connection import Cold, Warm, check_provider, where
 from firnline.airflow.metrics import emit
 from firnline.airflow.warden import family
-from firnline.engine.launch import driver_environment, launch_conf
+from firnline.engine.launch import CLUSTER, driver_environment, submission
 from firnline.engine.server import Engine
 from firnline.errors import FirnlineError
 from firnline.model.epoch import Epoch
@@ -118,7 +119,13 @@ class AdvanceOperator(SparkSubmitOperator):
                     raise
                 self.log.warning("%s: instead, a Spark driver of its own starts on %s", error.what, place.fallback)
             place = self._connect(Cold(place.fallback))
-        return self._submit(context, project.settings, place.master, subject, force)
+        if self._deploy_mode:
+            place = replace(place, deploy_mode=self._deploy_mode)
+        check_provider(place)
+        self._prepare(project.settings, place)
+        if place.deploy_mode == CLUSTER:
+            return self._submit_elsewhere(context, project, names, epoch, force)
+        return self._submit(context, subject, force)
 
     def on_kill(self) -> None:
         """End the driver: the JVM and the Python below it. On an engine, end the session, and with it its queries."""
@@ -150,13 +157,20 @@ class AdvanceOperator(SparkSubmitOperator):
         finally:
             self._is_warm = False
 
-    def _submit(self, context: Any, settings: Settings, master: str, subject: str, force: str | None) -> str:
+    def _prepare(self, settings: Settings, place: Cold) -> None:
+        """Tell the provider what a driver there needs; what its operator was given wins."""
+        found = submission(settings, Path(self.application), place.master, place.deploy_mode)
+        self.application = found.application
+        self.conf = {**found.conf, **(self.conf or {})}
+        self.env_vars = {**found.driver, **(self.env_vars or {})}
+        os.environ.update(found.process)  # this process is the task's own
+
+    def _submit(self, context: Any, subject: str, force: str | None) -> str:
+        """Submit a job whose driver runs here, and which reports its outcome in a file."""
         with TemporaryDirectory(prefix="firnline-") as folder:
             report = Path(folder, "report.json")
             more = ["--report", str(report), *(("--force", force) if force else ())]
             self.application_args = [*(self.application_args or ()), *more]
-            self.conf = {**launch_conf(settings), **(self.conf or {})}
-            self.env_vars = {**driver_environment(settings, master), **(self.env_vars or {})}
             if self._interrupted:
                 raise self._interruption()
             try:
@@ -172,6 +186,29 @@ class AdvanceOperator(SparkSubmitOperator):
         if not found:
             raise AirflowException(f"{subject}: the Spark driver ended without a report")
         return str(found["outcome"])
+
+    def _submit_elsewhere(self, context: Any, project: Project, names: list[str], epoch: Epoch, force: str | None) -> str:
+        """Submit a job whose driver runs elsewhere: the logs say whether it is done, and the noted failures why not."""
+        self.application_args = [*(self.application_args or ()), *(("--force", force) if force else ())]
+        self.durable = self.durable and self._yarn_track_via_rm_api  # without YARN's own word: a retry goes on from the log
+        if self._interrupted:
+            raise self._interruption()
+        began = datetime.now(UTC).isoformat()
+        try:
+            super().execute(context)
+        except AirflowException:
+            if self._interrupted:
+                raise self._interruption() from None
+            since = [each for each in project.failures(self.pipeline).open({}) if each.failed_at >= began]
+            failed = next((each for each in since if each.collection in names), None)
+            if failed is None:
+                raise
+            raise _told(self, "", failed.message, failed.retryable) from None  # it names collection and epoch
+        heads = {name: project.log(self.pipeline, name).head() for name in names}
+        lacking = [name for name, head in heads.items() if head is None or head.description.upper < epoch.upper]
+        if lacking:
+            raise AirflowException(f"the Spark driver ended, and the log of {', '.join(lacking)} does not hold the epoch")
+        return "computed"
 
     def _interruption(self) -> AirflowRescheduleException:
         """Lets the task run again as the same try. Where somebody set its state, Airflow keeps that instead."""
