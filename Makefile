@@ -5,7 +5,7 @@
 FIRNLINE := -e .
 include src/firnline/template/firnline.mk
 
-.PHONY: demo up cluster check postgresql chromium object-store test nightly simulate audit format lock clean
+.PHONY: demo up cluster check postgresql chromium openlineage object-store test nightly simulate audit format lock clean
 
 demo: setup ## Run the AMPLab pipeline, three epochs, through Airflow
 	@$(BIN)/firnline demo amplab
@@ -38,6 +38,12 @@ chromium:
 	 apt-get -qq install -y --no-install-recommends chromium fonts-dejavu-core > /dev/null 2>&1; } || { \
 	 echo "The tests need Chromium: install the package chromium, then run this again." >&2; exit 1; }
 
+# For the tests only: beside the environment, since Airflow's Spark provider loads it whenever a DAG is parsed.
+openlineage: .firnline/openlineage/.ready
+.firnline/openlineage/.ready: tests/airflow/openlineage.lock | $(UV) .venv/.ready
+	@echo "· Airflow's OpenLineage provider, for the tests" && rm -rf $(@D)
+	@$(UV) pip install --quiet --python $(BIN)/python --target $(@D) --no-deps --require-hashes -r $< && touch $@
+
 # A real S3 server, from the Go module proxy, and what Spark needs to speak to one.
 VERSITYGW := v1.8.0
 object-store: .firnline/bin/versitygw setup
@@ -47,7 +53,7 @@ object-store: .firnline/bin/versitygw setup
 	@command -v go > /dev/null || { echo "The S3 server is built with Go: install it (Debian: golang), then run this again." >&2; exit 1; }
 	@echo "· versitygw $(VERSITYGW), an S3 server" && GOBIN="$(CURDIR)/.firnline/bin" GOFLAGS=-trimpath go install github.com/versity/versitygw/cmd/versitygw@$(VERSITYGW)
 
-test: setup postgresql chromium object-store check ## Set up, then everything there is: check, and the tests on real Spark, Iceberg and Airflow
+test: setup postgresql chromium openlineage object-store check ## Set up, then everything there is: check, and the tests on real Spark, Iceberg and Airflow
 	@echo "· tests on Airflow" && $(BIN)/pytest -q --durations=15 --durations-min=5 tests/airflow
 	@echo "· tests on Spark, databases and a fresh clone" && $(BIN)/pytest -q --durations=60 --durations-min=5 --numprocesses 2 --dist worksteal --ignore=tests/unit --ignore=tests/property --ignore=tests/airflow tests
 

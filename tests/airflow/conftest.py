@@ -203,14 +203,34 @@ def add_users(home: Home) -> None:
     passwords.write_text(json.dumps({**json.loads(passwords.read_text()), **{name: name for name in ROLES}}))
 
 
+OPENLINEAGE = "openlineage.jsonl"
+PROVIDER = ROOT / ".firnline" / "openlineage"
+"""Beside the environment: ``make openlineage``."""
+
+
+def tell_openlineage(home: Home) -> None:
+    """Let the provider write what it is told of the AMPLab pipeline's tasks to a file, one event to a line."""
+    config = home.path / "airflow.cfg"
+    transport = {"type": "file", "log_file_path": str(home.path / OPENLINEAGE), "append": True}
+    only = [
+        {"scope": {}, "controls": {"emit": False}},
+        {"scope": {"dag_id": "amplab"}, "controls": {"emit_task_events": True}},
+    ]
+    said = f"[openlineage]\ntransport = {json.dumps(transport)}\nemission_policy = {json.dumps(only)}\n"
+    config.write_text(config.read_text() + said)
+
+
 @pytest.fixture(scope="session")
 def server(project: Project) -> Iterator[Server]:
     add_users(Home(project.settings))
-    with Server(project.settings, engine=True) as server:
-        for name in project.pipelines():
-            server.wait_until_parsed(name)
-        server.wait_until_parsed("after_amplab")
-        yield server
+    tell_openlineage(Home(project.settings))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(PROVIDER), prepend=os.pathsep)
+        with Server(project.settings, engine=True) as server:
+            for name in project.pipelines():
+                server.wait_until_parsed(name)
+            server.wait_until_parsed("after_amplab")
+            yield server
     Engine(project.settings).stop(0)  # one that a test started again
     assert processes_of(project.settings.airflow_home) == {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from firnline.airflow.following import Step, follow
 from firnline.airflow.server import Server
 from firnline.engine.server import Engine
 from firnline.runtime.project import Project
-from tests.airflow.conftest import epochs_of
+from tests.airflow.conftest import OPENLINEAGE, epochs_of
 from tests.oracle.amplab import EPOCHS, expected
 
 pytestmark = [pytest.mark.airflow, pytest.mark.timeout(1500)]
@@ -73,3 +74,42 @@ def test_without_its_engine_a_task_starts_a_driver_and_says_so(project: Project,
     log = server.api.log("fallen", server.api.runs("fallen")[0].id, "epoch", 1)
     assert "no engine of this project runs: instead, a Spark driver of its own starts on local[*]" in log
     assert any("spark-submit --master local[*] " in line for line in log)
+
+
+def test_openlineage_hears_what_an_epoch_was_made_from_and_what_checks_said(
+    project: Project, server: Server, steps: tuple[Step, ...]
+) -> None:
+    file = server.home.path / OPENLINEAGE
+    events = [json.loads(line) for line in file.read_text().splitlines()]
+    assert {event["job"]["name"].partition(".")[0] for event in events} == {"amplab"}
+    told = [event for event in events if event["job"]["name"] == "amplab.revenue_by_ip"]
+    assert {event["eventType"] for event in told} == {"START", "COMPLETE"}
+    first = [event for event in told if event["run"]["facets"]["nominalTime"]["nominalStartTime"].startswith(EPOCHS[0])]
+    event = next(event for event in first if event["eventType"] == "COMPLETE")
+
+    assert {each["namespace"] for each in (*event["inputs"], *event["outputs"])} == {project.settings.warehouse}
+    inputs = {each["name"]: each for each in event["inputs"]}
+    assert sorted(inputs) == ["amplab.rankings", "amplab.revenue_by_ip", "amplab.user_visits"]
+    suite = json.loads((project.settings.root / "include" / "expectations" / "revenue_is_sane.json").read_text())
+    asserted = inputs["amplab.revenue_by_ip"]["inputFacets"]["dataQualityAssertions"]["assertions"]
+    assert [(each["assertion"], each["column"], each["success"]) for each in asserted] == [
+        (each["type"], each["kwargs"]["column"], True) for each in suite["expectations"]
+    ]
+    (output,) = event["outputs"]
+    assert output["name"] == "amplab.revenue_by_ip"
+    assert output["outputFacets"]["outputStatistics"]["rowCount"] == len(expected("revenue_by_ip", EPOCHS[0]))
+    fields = output["facets"]["columnLineage"]["fields"]
+    assert {name: [f"{each['name']}.{each['field']}" for each in of["inputFields"]] for name, of in fields.items()} == {
+        "source_ip": ["amplab.user_visits.source_ip"],
+        "revenue": ["amplab.user_visits.ad_revenue"],
+        "rank": ["amplab.rankings.page_rank"],
+        "visits": [],
+    }
+
+
+def test_a_tasks_page_says_how_its_stage_is_computed(server: Server, steps: tuple[Step, ...]) -> None:
+    def doc() -> str:
+        return str(server.api._client.get("/api/v2/dags/amplab/tasks/top_sources").json()["doc_md"])
+
+    server.wait("the DAG to be parsed again", lambda: "It is computed from what changed" in doc(), PATIENCE)
+    assert "**first 10 by revenue" in doc()

@@ -93,7 +93,7 @@ def test_every_epoch_is_the_fixpoint(project: Make, spark: SparkSession, stage: 
     explained = explain(made, declared, spark, stage)
     assert "recursion" in explained.steps[0].plan.operator
     if stage == "reach":
-        assert explained.lineage == {"src": ["edges.src"], "dst": ["edges.dst"]}
+        assert explained.lineage == {"src": ("edges.src",), "dst": ("edges.dst",)}
 
 
 def test_what_never_ends_is_told(project: Make, spark: SparkSession) -> None:

@@ -149,7 +149,7 @@ def test_sql_is_incremental_too(project: Make, spark: SparkSession) -> None:
         assert rows(made, graph, "largest", str(epoch)) == largest[epoch]
     explained = explain(made, made.declared("sqls"), spark, "largest")
     assert explained.kind == "repeatable"
-    assert explained.lineage == {"id": ["orders.id"], "who": ["orders.who"]}
+    assert explained.lineage == {"id": ("orders.id",), "who": ("orders.who",)}
     assert explained.steps[-1].name == "largest"
     assert all(step.stored_bytes for step in explained.steps)
     costs = cost(made, graph, explained)

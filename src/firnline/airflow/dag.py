@@ -32,7 +32,9 @@ from firnline.errors import FirnlineError
 from firnline.model.epoch import Schedule, to_datetime
 from firnline.model.foreign import is_foreign
 from firnline.model.graph import Graph
+from firnline.runtime.explained import recalled
 from firnline.runtime.project import Project
+from firnline.settings import Settings
 
 RETRIES = {
     "retries": 5,
@@ -61,7 +63,7 @@ def pipeline_dag(name: str, **defaults: Any) -> DAG:
     """
     file = sys._getframe(1).f_code.co_filename
     project = Project.load(Path(file).parent)
-    dag = graph_dag(project.settings.root, project.graph(name), **defaults)
+    dag = graph_dag(project.settings, project.graph(name), **defaults)
     dag.fileloc = file
     return dag
 
@@ -131,7 +133,7 @@ def _housekeeping(name: str, schedule: str, file: str, description: str) -> tupl
     return dag, str(Project.load(Path(file).parent).settings.root)
 
 
-def graph_dag(root: Path, graph: Graph, **defaults: Any) -> DAG:
+def graph_dag(settings: Settings, graph: Graph, **defaults: Any) -> DAG:
     """The DAG of a compiled graph, with what all tasks take."""
     schedule = graph.schedule
     dag = DAG(
@@ -150,7 +152,7 @@ def graph_dag(root: Path, graph: Graph, **defaults: Any) -> DAG:
         tags={"firnline"},
         deadline=deadline_of(graph),
     )
-    where: dict[str, Any] = {"root": str(root), "pipeline": graph.name, "dag": dag}
+    where: dict[str, Any] = {"root": str(settings.root), "pipeline": graph.name, "dag": dag}
     others = sorted({name.partition(".")[0] for name in graph.foreign})
     awaited = {name: FrontierSensor(task_id=f"_await_{name}", other=name, **where) for name in others}
     sinks = [SinkOperator(task_id=each.name, sink=each.name, doc_md=each.doc or None, **where) for each in graph.sinks]
@@ -160,7 +162,12 @@ def graph_dag(root: Path, graph: Graph, **defaults: Any) -> DAG:
         whole.set_downstream(sinks)
         return dag
     tasks = {
-        each.name: AdvanceOperator(task_id=each.name, collection=each.name, doc_md=of_collection(graph, each), **where)
+        each.name: AdvanceOperator(
+            task_id=each.name,
+            collection=each.name,
+            doc_md=of_collection(graph, each, recalled(settings, graph, each.name)),
+            **where,
+        )
         for each in graph.collections
     }
     # No collection's or sink's name begins with an underscore.

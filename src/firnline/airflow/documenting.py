@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from firnline.model.declaration import Collection
 from firnline.model.graph import Graph
+from firnline.runtime.explained import Explained, Operator
 
 PAGE = "/firnline/"
 
@@ -25,13 +26,37 @@ def described(graph: Graph) -> str:
     return "\n".join([*((graph.doc, "") if graph.doc else ()), *table])
 
 
-def of_collection(graph: Graph, collection: Collection) -> str:
+def of_collection(graph: Graph, collection: Collection, explained: Explained | None = None) -> str:
     """What a task's page says about its collection: the docstring, how it is computed and kept, where to look further."""
     facts = "\n".join(f"| {name} | {value} |" for name, value in _facts(graph, collection))
     full = f"{graph.name}.{collection.name}"
     links = f"[{full} on Firnline's page]({PAGE}?{urlencode({'dag_id': graph.name, 'collection': collection.name})})"
     further = f"{links}. How a change is computed: `firnline explain {full}`."
-    return "\n\n".join(filter(None, (collection.doc.strip(), f"| | |\n|---|---|\n{facts}", further)))
+    how = "" if explained is None else _explained(explained)
+    return "\n\n".join(filter(None, (collection.doc.strip(), f"| | |\n|---|---|\n{facts}", how, further)))
+
+
+def _explained(of: Explained) -> str:
+    """What ``firnline explain`` says first, and every operator with how its change is computed."""
+    how = "from what changed" if of.steps else "in full, as the difference to the log"
+    together = "where they change few rows" if of.apart is None else f"never: {of.apart}"
+    said = [
+        f"It is computed {how}, and is *{of.kind}*: {_plain(of.why)}.",
+        f"Neighbouring epochs are computed at once {_plain(together)}.",
+        *(() if of.refusal is None else (f"No rule: {_plain(of.refusal)}",)),
+    ]
+    kept = [_tree(f"`{name}`, kept from epoch to epoch:", operators) for name, operators in of.steps[:-1]]
+    return "\n\n".join((" ".join(said), *kept, *(_tree("The stage:", operators) for _, operators in of.steps[-1:])))
+
+
+def _tree(title: str, operators: tuple[Operator, ...]) -> str:
+    lines = (f"{'  ' * each.depth}- **{_plain(each.what)}**: {_plain(each.change)}" for each in operators)
+    return "\n".join((title, "", *lines))
+
+
+def _plain(text: str) -> str:
+    """Text on one line, without what Markdown would take for its own."""
+    return re.sub(r"([\\`*_|<>\[\]])", r"\\\1", " ".join(text.split()))
 
 
 def _facts(graph: Graph, collection: Collection) -> Iterator[tuple[str, str]]:

@@ -127,6 +127,21 @@ class AdvanceOperator(SparkSubmitOperator):
             return self._submit_elsewhere(context, project, names, epoch, force)
         return self._submit(context, subject, force)
 
+    def get_openlineage_facets_on_start(self) -> Any:
+        """What OpenLineage's provider asks for, if it is there: which collections."""
+        return self._lineage(None)
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:
+        """What it asks for at the end, also of a failure: what the epoch is made from, what it changed, what checks said."""
+        return self._lineage(task_instance.get_template_context())
+
+    def _lineage(self, context: Any) -> Any:
+        from firnline.airflow.openlineage import Telling
+
+        project, graph = _loaded(self.root, self.pipeline)
+        names = [self.collection] if self.collection else [each.name for each in graph.collections]
+        return Telling(project, graph).makes(names, None if context is None else epoch_of(graph, context))
+
     def on_kill(self) -> None:
         """End the driver: the JVM and the Python below it. On an engine, end the session, and with it its queries."""
         is_first, self._interrupted = not self._interrupted, True
@@ -281,6 +296,13 @@ class SinkOperator(BaseOperator):
         except FirnlineError as error:
             raise _told(self, self.sink, str(error), error.retryable) from None
         return delivered
+
+    def get_openlineage_facets_on_start(self) -> Any:
+        """What OpenLineage's provider asks for, if it is there: which collections are delivered."""
+        from firnline.airflow.openlineage import Telling
+
+        project, graph = _loaded(self.root, self.pipeline)
+        return Telling(project, graph).reads(next(each.inputs for each in graph.sinks if each.name == self.sink))
 
 
 def _connection(name: str) -> dict[str, Any] | None:

@@ -34,6 +34,7 @@ from firnline.runtime.attempt import Published, Staged
 from firnline.runtime.checks import Checks, staged_rows
 from firnline.runtime.derived import Derived, Remade
 from firnline.runtime.evaluation import shape, told
+from firnline.runtime.explain import note
 from firnline.runtime.intake import intake_of
 from firnline.runtime.intake.taking import Taking
 from firnline.runtime.project import Declared, Project
@@ -215,6 +216,7 @@ class StageRun:
         made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
         plan = plan_of(self.session, self.collection, frames, made, self.declared.graph, self.fitted)
         self._check_change(plan, control.agreement().approvals)
+        note(self.project, self.declared.graph, self.collection, plan)
         destination = self.into(plan.frame.schema, renamed=self._renamed(plan.outline))
         checks = self._checks(destination)
         lineages = {name: self.lineage(name, head) for name, head in inputs.items()}

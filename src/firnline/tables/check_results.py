@@ -65,6 +65,11 @@ class CheckResults:
         """The results of all (epoch, check) whose last run failed, in order: of published epochs those that only warned."""
         return self._read("failed")
 
+    def of(self, collection: str, lower: int) -> list[tuple[CheckResult, dict[str, Any]]]:
+        """The last results of an epoch's checks, in order, each with its document."""
+        found = self._read(f"results/{collection}/{lower}")
+        return list(zip(found, self.documents(found), strict=True))
+
     def documents(self, of: Iterable[CheckResult]) -> list[dict[str, Any]]:
         """What Great Expectations would have written of results."""
         found = (self._catalog.read(self._path("results", result, result.lower)) for result in of)

@@ -9,6 +9,7 @@ from firnline.model.declaration import Collection
 from firnline.model.epoch import Schedule
 from firnline.model.graph import Graph
 from firnline.model.retention import Retention
+from firnline.runtime.explained import Explained, Operator
 
 
 def collection(name: str, *inputs: str, doc: str = "", **more: object) -> Collection:
@@ -40,3 +41,19 @@ def test_a_tasks_page_has_docstring_facts_and_links() -> None:
 
 def test_a_pipe_in_a_docstring_does_not_break_the_table() -> None:
     assert "| a \\| b. |" in described(graph(collection("visits", doc="a | b. More.")))
+
+
+def test_a_tasks_page_says_how_a_change_is_computed_where_that_is_known() -> None:
+    sums = collection("sums", "visits")
+    kept = ("sums__1a", (Operator(0, "sums by k: n", "is added"), Operator(1, "visits (k, n_1)", "is read")))
+    plan = ("sums", (Operator(0, "select a*b as c", "is looked\n up"),))
+    known = Explained("repeatable", "it adds up", (kept, plan), {}, None, None)
+    text = of_collection(graph(sums), sums, known)
+    assert "It is computed from what changed, and is *repeatable*: it adds up." in text
+    assert "at once where they change few rows." in text
+    assert "`sums__1a`, kept from epoch to epoch:\n\n- **sums by k: n**: is added\n  - **visits (k, n\\_1)**: is read" in text
+    assert "The stage:\n\n- **select a\\*b as c**: is looked up" in text
+    refused = Explained("convergent", "it is full", (), {}, "NO_RULE: sample. Do.", "it is computed in full")
+    text = of_collection(graph(sums), sums, refused)
+    assert "in full, as the difference to the log, and is *convergent*" in text
+    assert "never: it is computed in full. No rule: NO\\_RULE: sample. Do." in text
