@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from firnline.airflow.warden import family, processes
 from firnline.engine.server import Engine
-from firnline.engine.warm import connected
+from firnline.engine.warm import _warm, connected
 from firnline.errors import FirnlineError
 from firnline.model.epoch import Epoch
 from firnline.runtime import show
@@ -158,6 +158,18 @@ def test_a_task_of_a_preloaded_scheduler_loads_no_further_package(project: Proje
     *outcomes, loaded = done.stdout.splitlines() or [done.stderr]
     assert [line for line in outcomes if line in ("computed", "kept")] == ["computed", "computed"]
     assert loaded == "include"
+
+
+def test_a_command_works_on_an_engine_of_its_own_settings_and_says_so(project: Project, engine: Engine) -> None:
+    state = engine.state()
+    assert state is not None
+    told = firnline(project.settings.root, "run", "sevens", "--to", "3")
+    assert told.splitlines()[0] == f"Spark runs on the engine at {state.endpoint}"
+    assert dict(digits(project, "sevens", Epoch(3, 4))) == {digit: 5 + (digit < 5) for digit in range(7)}
+    other = project.settings.model_copy(update={"spark_memory": "3g"})
+    with pytest.raises(FirnlineError, match="was started with other settings") as refusal, _warm(other):
+        pass
+    assert refusal.value.code == "ENGINE_UNAVAILABLE"
 
 
 def test_a_session_that_ends_takes_its_queries_along(project: Project, engine: Engine, tmp_path: Path) -> None:

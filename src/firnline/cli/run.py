@@ -113,7 +113,7 @@ def _computed(
 ) -> list[Outcome]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    from firnline.engine.session import opened
+    from firnline.engine.warm import at_hand
     from firnline.runtime.overlap import overlapped
 
     graph = declared.graph
@@ -121,7 +121,9 @@ def _computed(
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with quiet(), Progress(*columns, console=console, disable=json, transient=True) as progress:
         bar = progress.add_task("starting Spark", total=late)
-        with opened(project.settings, f"firnline run {graph.name}") as session:
+        with at_hand(project.settings, f"firnline run {graph.name}") as (session, place):
+            if not json:
+                progress.console.print(f"Spark runs on {place}", markup=False)
             for outcome in overlapped(project, declared, session, last, deliver):
                 outcomes.append(outcome)
                 label = graph.schedule.label(outcome.epoch.lower)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -20,6 +22,12 @@ def driver_conf(settings: Settings) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(settings.work / "spark-warehouse"),
         **session_conf(settings),
     }
+
+
+def driver_hash(settings: Settings) -> str:
+    """Equal for two drivers that are started alike; no secret can be told from it."""
+    launched = {"master": settings.spark_master, "memory": settings.spark_memory, "java": settings.spark_java_options}
+    return hashlib.sha256(json.dumps(launched | driver_conf(settings), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def session_conf(settings: Settings) -> dict[str, str]:

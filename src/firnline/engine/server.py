@@ -59,6 +59,8 @@ class State:
     token: str = field(repr=False)
     since: float = field(default_factory=time.time)
     restarts: int = 0
+    driver: str = ""
+    """The hash of the settings that it was started with."""
 
     @property
     def endpoint(self) -> Endpoint:

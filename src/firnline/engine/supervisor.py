@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from firnline.engine.conf import driver_conf
+from firnline.engine.conf import driver_conf, driver_hash
 from firnline.engine.launch import driver_environment, launch_conf
 from firnline.engine.server import Engine, State, write_private
 from firnline.errors import FirnlineError
@@ -56,7 +56,7 @@ class Supervisor:
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 signal.signal(number, self._hear)
             self._engine.log.unlink(missing_ok=True)
-            state = State("starting", os.getpid(), _free_port(), secrets.token_urlsafe(32))
+            state = State("starting", os.getpid(), _free_port(), secrets.token_urlsafe(32), driver=driver_hash(self._settings))
             failures = 0
             while not self._asked and failures < _MOST_FAILURES:
                 began = time.monotonic()

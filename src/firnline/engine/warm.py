@@ -8,20 +8,46 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import grpc
 from pyspark.errors import PySparkException
 from pyspark.sql.connect.session import SparkSession
 
-from firnline.engine.conf import session_conf
+from firnline.engine.conf import driver_hash, session_conf
 from firnline.engine.connect_mode import connect_mode
-from firnline.engine.server import Endpoint
-from firnline.engine.session import ON_LOOPBACK
+from firnline.engine.server import Endpoint, Engine
+from firnline.engine.session import ON_LOOPBACK, opened
 from firnline.errors import FirnlineError
 from firnline.settings import Settings
 
 _REFUSALS = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
+
+
+@contextmanager
+def at_hand(settings: Settings, name: str) -> Iterator[tuple[SparkSession, str]]:
+    """A session on the project's engine, if one runs that was started with these settings, else on a driver of our own.
+
+    With it, where Spark runs, and why not on the engine.
+    """
+    with ExitStack() as stack:
+        try:
+            session, place = stack.enter_context(_warm(settings))
+        except FirnlineError as error:
+            if error.code != "ENGINE_UNAVAILABLE":
+                raise
+            session, place = stack.enter_context(opened(settings, name)), f"{settings.spark_master}, since {error.what}"
+        yield session, place
+
+
+@contextmanager
+def _warm(settings: Settings) -> Iterator[tuple[SparkSession, str]]:
+    engine = Engine(settings)
+    with engine.used() as endpoint:
+        if (state := engine.state()) is None or state.driver != driver_hash(settings):
+            raise FirnlineError("ENGINE_UNAVAILABLE", f"the engine at {endpoint} was started with other settings")
+        with connected(settings, endpoint) as session:
+            yield session, f"the engine at {endpoint}"
 
 
 @contextmanager
