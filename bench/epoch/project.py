@@ -71,6 +71,7 @@ from firnline.airflow import pipeline_dag
 from firnline.airflow.operator import AdvanceOperator
 
 dag = pipeline_dag("{name}")
+dag.max_active_runs = 1  # each run is measured by itself
 """
 _WITHOUT_ENGINE = """\
 for task in dag.tasks:

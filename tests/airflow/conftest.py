@@ -142,6 +142,38 @@ FALLEN = """
     def numbers(epoch):
         return epoch.spark.range(3)
 """
+RELAY = """
+    import random
+    import time
+
+    import firnline as fl
+    from pyspark.sql import functions as F
+
+    relay = fl.Pipeline("relay", schedule="@daily", start="2026-01-01", end="2026-01-05")
+
+
+    def dawdle():
+        time.sleep(random.uniform(0, 4))
+
+
+    @relay.source(keys=["id"])
+    def numbers(epoch):
+        dawdle()
+        day = epoch.lower.day
+        return epoch.spark.range(10 * day, 10 * day + 10)
+
+
+    @relay.stage(keys=["id"])
+    def odd(numbers):
+        dawdle()
+        return numbers.where(F.col("id") % 2 == 1)
+
+
+    @relay.stage(keys=["digit"])
+    def digits(odd):
+        dawdle()
+        return odd.groupBy((F.col("id") % 10).alias("digit")).agg(F.count("*").alias("n"), F.max("id").alias("last"))
+"""
 AFTER = """\
 from airflow.sdk import DAG, task
 
@@ -171,6 +203,7 @@ PIPELINES = {
     "forked": FORKED,
     "changing": CHANGING,
     "fallen": FALLEN,
+    "relay": RELAY,
 }
 
 

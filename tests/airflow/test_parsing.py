@@ -133,7 +133,7 @@ def test_data_intervals_are_exactly_the_epochs(name: str, environment: dict[str,
     assert found == {
         "intervals": [list(pair) for pair in pairwise(moments)],
         "catchup": True,
-        "max_active_runs": 1,
+        "max_active_runs": 2,
     }
 
 

@@ -51,6 +51,10 @@ FORCE = Param(
     title="Force",
     description="Replay the run's epoch even if code and inputs are what the log was made with.",
 )
+RUNS = 2
+"""Epochs under way: a collection begins the next one while those that come of it are still at this one."""
+ONE_BY_ONE = {"max_active_tis_per_dag": 1}
+"""Two tasks of a collection at once would compute the same epochs: the later one brings the earlier ones along."""
 _INSTANT = timedelta(microseconds=1)
 
 
@@ -143,9 +147,9 @@ def graph_dag(settings: Settings, graph: Graph, **defaults: Any) -> DAG:
         # An interval may start at end_date itself, so that is the last instant before the end.
         end_date=None if schedule.end is None else to_datetime(schedule.end) - _INSTANT,
         catchup=True,
-        max_active_runs=1,
+        max_active_runs=1 if graph.tasks == "per-epoch" else RUNS,
         is_paused_upon_creation=True,
-        default_args={"owner": "firnline", **RETRIES, **defaults},
+        default_args={"owner": "firnline", **RETRIES, **ONE_BY_ONE, **defaults},
         description=first_sentence(graph.doc),
         doc_md=described(graph),
         params={"force": FORCE},

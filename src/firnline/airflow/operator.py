@@ -326,7 +326,8 @@ class FrontierSensor(BaseSensorOperator):
     """
 
     def __init__(self, *, root: str, pipeline: str, other: str, **kwargs: Any) -> None:
-        super().__init__(**{"mode": "reschedule", "poke_interval": 30.0, "timeout": PATIENCE.total_seconds(), **kwargs})
+        waiting = {"mode": "reschedule", "poke_interval": 30.0, "timeout": PATIENCE.total_seconds()}
+        super().__init__(**{**waiting, **kwargs, "max_active_tis_per_dag": None})  # epochs may wait together
         self.root = root
         self.pipeline = pipeline
         self.other = other
