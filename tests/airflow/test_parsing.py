@@ -32,6 +32,7 @@ idioms = {
     "policies": sorted({type(task.retry_policy).__name__ for task in dag.tasks}),
     "deadlines": [[alert.name, alert.interval.total_seconds()] for alert in dag.deadline or []],
     "docs": {task.task_id: task.doc_md for task in dag.tasks},
+    "form": {name: {**param.schema, "said": param.description} for name in dag.params if (param := dag.params.get_param(name))},
     "confs": [task.conf for task in dag.tasks if getattr(task, "conf", None)],
 }
 page = {"file": dag.fileloc, "doc": dag.doc_md, "description": dag.description, "owner": dag.owner}
@@ -100,6 +101,18 @@ def test_parsing_imports_no_engine_and_needs_under_half_a_second(
     assert idioms["deadlines"] == []
     assert idioms["docs"]["top_sources"].startswith("The ten source IPs")
     assert "`firnline explain amplab.top_sources`" in idioms["docs"]["top_sources"]
+
+
+def test_branch_and_force_are_fields_of_a_form(project: Project, environment: dict[str, str], tmp_path: Path) -> None:
+    forms = [
+        run(PARSE, project.settings.root / "dags" / name, environment, tmp_path)["idioms"]["form"]
+        for name in ("amplab.py", "amplab__branch.py")
+    ]
+    assert [[(name, each["type"], each["title"]) for name, each in form.items()] for form in forms] == [
+        [("force", "boolean", "Force")],
+        [("branch", "string", "Branch")],
+    ]
+    assert all(each["said"] for form in forms for each in form.values())
 
 
 SCHEDULES = {
