@@ -19,7 +19,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from firnline.errors import FirnlineError
@@ -29,7 +28,7 @@ from firnline.tables.avro import check_whole
 from firnline.tables.metadata import Metadata
 from firnline.tables.pointers import pointers
 from firnline.tables.port import Columns, Exchange, Manifest
-from firnline.tables.storage import answering
+from firnline.tables.storage import answering, located
 from firnline.world import world
 
 if TYPE_CHECKING:
@@ -81,8 +80,8 @@ class Catalog:
 
     def at(self, pipeline: str, name: str, version: str) -> Metadata:
         """A table as one of its metadata files says."""
-        with fsspec.open(version, "rb") as file:
-            content = file.read()
+        filesystem, inner = located(version)
+        content: bytes = filesystem.cat_file(inner)
         if version.endswith(".gz.metadata.json"):
             content = gzip.decompress(content)
         return Metadata.of_json(pipeline, name, version, content)
@@ -337,7 +336,7 @@ class Catalog:
 
     def write(self, path: str, content: bytes) -> None:
         """Write a small file, whole or not at all."""
-        filesystem, inner = fsspec.url_to_fs(path)
+        filesystem, inner = located(path)
         with answering(self.warehouse):
             filesystem.makedirs(filesystem._parent(inner), exist_ok=True)
             if isinstance(filesystem, LocalFileSystem):
@@ -348,7 +347,7 @@ class Catalog:
 
     def write_once(self, path: str, content: bytes) -> bytes:
         """Write a small file, whole or not at all, unless it is there; returns what stands there."""
-        filesystem, inner = fsspec.url_to_fs(path)
+        filesystem, inner = located(path)
         with answering(self.warehouse):
             while True:
                 filesystem.makedirs(filesystem._parent(inner), exist_ok=True)
@@ -365,14 +364,14 @@ class Catalog:
 
     def read(self, path: str) -> bytes:
         """Read a small file."""
-        filesystem, inner = fsspec.url_to_fs(path)
+        filesystem, inner = located(path)
         with answering(self.warehouse):
             content: bytes = filesystem.cat_file(inner)
         return content
 
     def remove(self, path: str) -> int:
         """Remove a file, if it is there, and the checksum that Spark puts beside one on a local disk; how many bytes went."""
-        filesystem, inner = fsspec.url_to_fs(path)
+        filesystem, inner = located(path)
         with answering(self.warehouse), suppress(FileNotFoundError), self._forgetting(path):
             size = int(filesystem.size(inner) or 0)
             filesystem.rm_file(inner)
@@ -394,14 +393,13 @@ class Catalog:
 
     def paths(self, folder: str) -> list[str]:
         """The paths of the small files below a folder; none if it is not there."""
-        filesystem, inner = fsspec.url_to_fs(folder)
+        filesystem, inner = located(folder)
         with answering(self.warehouse):
-            filesystem.invalidate_cache()
             return [filesystem.unstrip_protocol(path) for path in sorted(filesystem.find(inner))]
 
     def read_all(self, folder: str) -> dict[str, bytes]:
         """The small files below a folder, by path; none if it is not there."""
-        filesystem, inner = fsspec.url_to_fs(folder)
+        filesystem, inner = located(folder)
         with answering(self.warehouse):
             paths = filesystem.find(inner)
             found = filesystem.cat(paths, on_error="return") if paths else {}
@@ -442,7 +440,7 @@ class Catalog:
         """Refuse to take a catalog that has gone astray for one that is not made yet: the warehouse knows better. No tables."""
         if self.pointers.names(pipeline) is None:
             with answering(self.warehouse):
-                filesystem, inner = fsspec.url_to_fs(f"{self.warehouse}/{pipeline}/*/metadata/*.metadata.json")
+                filesystem, inner = located(f"{self.warehouse}/{pipeline}/*/metadata/*.metadata.json")
                 if filesystem.glob(inner):
                     what = f"the warehouse holds logs of {pipeline!r}, but the catalog's database is not there"
                     raise FirnlineError("CATALOG_UNAVAILABLE", what)

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import fsspec
-
 from firnline.errors import FirnlineError
 from firnline.model.description import Description
 from firnline.model.names import EPOCH, PART
@@ -26,6 +24,7 @@ from firnline.tables.layers import description_of, is_merge, is_repair, newest_e
 from firnline.tables.log import START, entry_of
 from firnline.tables.metadata import SIDECAR, Metadata, Snapshot
 from firnline.tables.sidecar import Repair, Sidecar
+from firnline.tables.storage import located
 
 if TYPE_CHECKING:
     from pyiceberg.io import FileIO
@@ -69,8 +68,7 @@ class _Storage:
 
     @classmethod
     def of(cls, folder: str, shared: Sequence[str]) -> _Storage:
-        filesystem, inner = fsspec.url_to_fs(folder)
-        filesystem.invalidate_cache()
+        filesystem, inner = located(folder)
         folders = (inner, *map(filesystem._strip_protocol, shared))
         found = {path: info["size"] for each in folders for path, info in filesystem.find(each, detail=True).items()}
         # Names that begin with a dot are checksums, which Spark puts beside its files.

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from uuid import uuid4
 
-import fsspec
 from pyiceberg.io import FileIO
 from pyiceberg.io.fsspec import FsspecFileIO
 from pyiceberg.manifest import ManifestFile
@@ -28,7 +27,7 @@ from firnline.tables.layers import KIND, LAYER, MERGE
 from firnline.tables.log import head_of, is_cut_as, staged_by, summary_of
 from firnline.tables.metadata import Metadata
 from firnline.tables.sidecar import Sidecar
-from firnline.tables.storage import is_there
+from firnline.tables.storage import is_there, located
 
 Choose = Callable[[list[Sidecar]], Sidecar]
 """Which of several sidecars of the same epoch was published."""
@@ -67,7 +66,7 @@ def _is_log(table: Metadata) -> bool:
 def _readable(catalog: Catalog, pipeline: str, name: str, lost: str) -> Iterator[Metadata]:
     """Metadata files that can be read, the newest first."""
     folder = lost.rsplit("/", 1)[0]
-    filesystem, inner = fsspec.url_to_fs(folder)
+    filesystem, inner = located(folder)
     protocol = folder.partition("://")[0]
     files = [path for path in filesystem.ls(inner, detail=False) if path.endswith(".metadata.json")]
     for path in sorted(files, key=lambda path: path.rsplit("/", 1)[-1], reverse=True):

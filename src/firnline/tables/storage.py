@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import fsspec
 
@@ -22,7 +23,13 @@ def answering(warehouse: str) -> Iterator[None]:
         raise FirnlineError("STORAGE_UNAVAILABLE", f"the warehouse {warehouse}: {error}") from error
 
 
+def located(path: str) -> tuple[Any, str]:
+    """The filesystem of a path, and the path as that writes it. It remembers no listing: what others wrote since is there."""
+    filesystem, inner = fsspec.url_to_fs(path, use_listings_cache=False)
+    return filesystem, str(inner)
+
+
 def is_there(file: StoredFile) -> bool:
     """Whether a data file is there, of the right size."""
-    filesystem, inner = fsspec.url_to_fs(file.path)
+    filesystem, inner = located(file.path)
     return bool(filesystem.exists(inner) and filesystem.size(inner) == file.bytes)
