@@ -46,7 +46,9 @@ def test_before_there_is_anything_collections_have_names(project: Project, graph
 
 
 def test_an_epoch_has_versions_columns_statistics_and_what_checks_said(project: Project, graph: Graph) -> None:
-    read = {name: publish(project, name, 0).snapshot for name in ("visits", "pages")}
+    file = [["a.csv", 1, "0"]]
+    taken = {"files:in/*.csv": {"in": file}, "files:new /new/*": {"files": {"/new": file}, "seen": ["/old/b.csv"]}, "rate": 1.2}
+    read = {name: publish(project, name, 0, determinants=taken).snapshot for name in ("visits", "pages")}
     made = publish(project, "seen", 0)
     lineage = {"k": ("pages.k", "visits.k.of.it"), "n": ("__time.time",)}
     remember(project.settings, graph, "seen", Explained("repeatable", "so", (), lineage, None, None))
@@ -75,6 +77,9 @@ def test_an_epoch_has_versions_columns_statistics_and_what_checks_said(project: 
         "k": [("web.pages", "k"), ("web.visits", "k.of.it")],
         "n": [],
     }
+    sources = Telling(project, graph).makes(("visits", "pages"), Epoch(0, 1))
+    folders = sorted(["/new", str(project.settings.root / "in")])
+    assert [(each.namespace, each.name) for each in sources.inputs] == [("file", folder) for folder in folders]
     (later,) = Telling(project, graph).makes(("seen",), Epoch(1, 2)).outputs
     assert sorted(later.facets) == ["columnLineage", "schema"]
     assert later.outputFacets == {}

@@ -1,7 +1,8 @@
 """What OpenLineage is told of a task, where its provider is installed and configured.
 
-A collection is a dataset: the namespace is the warehouse, the name the table's, ``PIPELINE.COLLECTION``. What checks said of an
-epoch is a facet of what is read, as OpenLineage has it: a collection with checks is therefore also among the inputs of its task.
+A collection is a dataset: the namespace is the warehouse, the name the table's, ``PIPELINE.COLLECTION``. So is a folder that a
+source took files from. What checks said of an epoch is a facet of what is read, as OpenLineage has it: a collection with checks
+is therefore also among the inputs of its task.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from openlineage.client.facet_v2 import dataset_version_dataset as version
 from openlineage.client.facet_v2 import output_statistics_output_dataset as statistics
 from openlineage.client.facet_v2 import schema_dataset as schema
 
+from firnline.engine.outside import folders_in
 from firnline.model.names import BOOKKEEPING, place
 from firnline.runtime.explained import recalled
 
@@ -46,15 +48,17 @@ class Telling:
     def makes(self, names: Sequence[str], epoch: Epoch | None) -> OperatorLineage[Any, Any]:
         """Of a task that advances collections through an epoch; before it has begun, of none."""
         read: dict[str, int | None] = {}
-        checked, outputs = [], []
+        folders, checked, outputs = [], [], []
         for each in map(self.graph.collection, names):
             published = None if epoch is None else self._published(each.name, epoch)
             snapshots = {} if published is None else {name: of.snapshot for name, of in published[1].inputs.items()}
             read |= {name: snapshots.get(name) for name in each.inputs if name not in names}
             outputs.append(self._output(each, published))
+            folders += [] if published is None else folders_in(published[1].determinants, self.project.settings.root)
             if epoch is not None and each.checks:
                 checked.append(self._input(each.name, asserted=self._asserted(each.name, epoch)))
-        return OperatorLineage(inputs=[*(self._input(*each) for each in read.items()), *checked], outputs=outputs)
+        files = [InputDataset("file", str(folder)) for folder in dict.fromkeys(folders)]
+        return OperatorLineage(inputs=[*(self._input(*each) for each in read.items()), *files, *checked], outputs=outputs)
 
     def _published(self, name: str, epoch: Epoch) -> tuple[Entry, Sidecar] | None:
         """The publication of an epoch, unless it is merged with others."""

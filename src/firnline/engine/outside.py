@@ -56,6 +56,13 @@ class Recorded:
         """Nothing: it stands."""
 
 
+def folders_in(determinants: Mapping[str, Any], root: Path) -> list[Path]:
+    """The folders of the files that an epoch took, in order."""
+    taken = [value for name, value in determinants.items() if name.startswith(_FILES)]
+    listings: list[Listing] = [value["files"] if isinstance(value.get("files"), dict) else value for value in taken]
+    return sorted({root / folder for listing in listings for folder in listing})
+
+
 def nothing_earlier(_: str) -> Iterator[Any]:
     """What earlier epochs logged, where there are none."""
     return iter(())
