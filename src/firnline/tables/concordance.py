@@ -87,8 +87,9 @@ class Concordance:
         """
         if size < _SMALL:
             values = _read(path, [*keys, *columns])
-            is_wanted = np.isin(hashed(values[: len(keys)]), wanted)
-            return _table(columns, values[len(keys) :]).filter(pa.array(is_wanted))
+            found = hashed(values[: len(keys)])
+            first, last = (np.searchsorted(wanted, found, side) for side in ("left", "right"))
+            return _table(columns, values[len(keys) :]).filter(pa.array(first < last))
         hashes, rows = self._places(path, keys)
         first, last = (np.searchsorted(hashes, wanted, side) for side in ("left", "right"))
         counts = last - first
