@@ -31,8 +31,14 @@ _ENOUGH = 2**30
 _PREFIX = "firnline-tests-"
 _ALIVE = "alive"
 """A file that is locked as long as its folder is in use."""
-# Rows of tests are few, and the process is short: no time for more than the quickest compiler.
+# Rows of tests are few, and the process is short: no time for more than the quickest compiler, nor to compile every plan.
 _QUICK = {"spark_master": "local[2]", "spark_shuffle_partitions": 2, "spark_java_options": "-XX:TieredStopAtLevel=1"}
+_QUICK_CONF = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Settings that change no answer; those of the project come before them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +61,8 @@ def lake(root: Path | None = None) -> Lake:
 
         with ExitStack() as ending:
             work = ending.enter_context(_folder())
-            settings = moved(root, work).model_copy(update=_QUICK)
+            settings = moved(root, work)
+            settings = settings.model_copy(update={**_QUICK, "spark_conf": {**_QUICK_CONF, **settings.spark_conf}})
             _lake = Lake(work, ending.enter_context(opened(settings, "tests")))
             atexit.register(ending.pop_all().close)
     return _lake
