@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
-from contextlib import redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.connect.session import SparkSession
 
 from firnline.engine import staging
+from firnline.errors import FirnlineError
 from firnline.runtime.project import Project
 from tests.oracle.amplab import comparable
 from tests.spark.running import rows, run_epoch
@@ -129,3 +130,65 @@ def test_what_is_looked_up_leads_to_the_same(project: Callable[..., Project], sp
             assert rows(made, graph, name) == comparable(expected(epoch)[name]), (name, epoch)
         # Rows are not looked up by floating numbers: of these joins, one scans.
         assert epoch == 0 or sum("BatchScan" in plan for plan in plans) <= 1, plans
+
+
+KEYED = """
+    import firnline as fl
+    from tests.spark.test_finding import GIVEN
+
+    NAME = fl.Pipeline("NAME", schedule=1, start=0)
+
+    @NAME.source(keys=["page", "number"], partition_by=["page"], parts=2)
+    def given(epoch):
+        return epoch.spark.createDataFrame(GIVEN[epoch.lower], "page string, number bigint, cost decimal(12, 2), _diff int")
+"""
+_OLD = [(page, number, Decimal(number), 1) for page in (None, "", "é") for number in range(20)]
+GIVEN: dict[int, list[Row]] = {}
+
+
+@pytest.mark.parametrize(
+    ("last", "code"),
+    [
+        ([("é", 3, Decimal(3), -1), ("é", 3, Decimal(9), 1), ("new", 3, Decimal(1), 1)], None),
+        ([(None, 20, Decimal(1), 1), ("x", 3, Decimal(1), 1)], None),
+        ([("é", 4, Decimal(9), 1)], "KEY_NOT_UNIQUE.*page='é', number=4"),
+        ([(None, 4, Decimal(9), 1)], "KEY_NOT_UNIQUE.*page=None, number=4"),
+        ([("x", 1, Decimal(1), 1), ("x", 1, Decimal(2), 1)], "KEY_NOT_UNIQUE.*page='x', number=1"),
+        ([("", 4, Decimal(9), -1)], "NEGATIVE_WEIGHT.*page='', number=4"),
+        ([("gone", 1, Decimal(1), -1)], "NEGATIVE_WEIGHT.*page='gone', number=1"),
+        ([("é", 2, Decimal(2), -1)], "NEGATIVE_WEIGHT.*page='é', number=2"),
+    ],
+)
+def test_the_keys_of_few_rows_are_checked_without_a_scan(
+    project: Callable[..., Project],
+    spark: SparkSession,
+    plans: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    last: list[Row],
+    code: str | None,
+) -> None:
+    GIVEN.update({0: _OLD, 1: [("é", 2, Decimal(2), -1)], 2: last})
+    name = f"keyed_{request.node.callspec.indices['last']}"
+    made = project("concordance = true\n", **{name: KEYED.replace("NAME", name)})
+    check_keys = staging.check_keys
+
+    def spy(weights: DataFrame, *given: Any, **how: Any) -> None:
+        with redirect_stdout(io.StringIO()) as said:
+            weights.explain()
+        plans.append(said.getvalue())
+        check_keys(weights, *given, **how)
+
+    monkeypatch.setattr(staging, "check_keys", spy)
+    for epoch in range(2):
+        run_epoch(made, spark, name, str(epoch))
+    plans.clear()
+    with pytest.raises(FirnlineError, match=code) if code else nullcontext():
+        run_epoch(made, spark, name, "2")
+    assert len(plans) == 2
+    assert not any("BatchScan" in plan for plan in plans), plans
+    expected = Counter({row[:3]: 1 for row in _OLD})
+    for row in [*GIVEN[1], *(() if code else last)]:
+        expected[row[:3]] += row[3]
+    found = rows(made, made.declared(name).graph, "given")
+    assert found == comparable([row for row, weight in expected.items() if weight])

@@ -159,27 +159,28 @@ def _fields(columns: Sequence[Column]) -> list[tuple[int, str, DataType]]:
     return [(column.field, column.name, column.kind) for column in columns]
 
 
-def check_keys(
-    session: SparkSession,
-    table: str,
-    snapshot: int,
-    epoch: int,
-    keys: Sequence[str],
-    columns: Sequence[str],
-    *,
-    is_first: bool,
-    has_removals: bool,
-) -> None:
-    """Refuse a staged epoch after which a key would have two rows, or a row a negative weight.
+def of_touched_keys(
+    session: SparkSession, table: str, snapshot: int, epoch: int, keys: Sequence[str], columns: Sequence[str], *, is_first: bool
+) -> DataFrame:
+    """The weighted rows, up to a staged epoch, of all keys that it touches; of the log's first epoch, its own rows."""
+    weights = deltas(session, table, snapshot, epoch + 1).select(*(F.col(quoted(name)) for name in columns), DIFF)
+    if not keys or is_first:
+        return weights
+    touched = epoch_rows(session, table, snapshot, epoch).select(*(F.col(quoted(key)) for key in keys)).distinct()
+    matching = [weights[quoted(key)].eqNullSafe(touched[quoted(key)]) for key in keys]
+    return weights.join(touched, reduce(and_, matching), "left_semi")
 
-    Without removals no weight can be negative, so that only the keys are read; of the log's first epoch, only its own rows.
+
+def check_keys(weights: DataFrame, keys: Sequence[str], columns: Sequence[str], *, has_removals: bool) -> None:
+    """Refuse an epoch after which a key would have two rows, or a row a negative weight.
+
+    Args:
+        weights: The weighted rows of all keys that it touches.
+        keys: The columns that identify a row.
+        columns: All of them. Without removals no weight can be negative, so that only the keys are read.
+        has_removals: Whether the epoch removes rows.
     """
     on = [F.col(quoted(key)) for key in keys]
-    weights = deltas(session, table, snapshot, epoch + 1).select(*(F.col(quoted(name)) for name in columns), DIFF)
-    if keys and not is_first:
-        touched = epoch_rows(session, table, snapshot, epoch).select(*on).distinct()
-        matching = [weights[quoted(key)].eqNullSafe(touched[quoted(key)]) for key in keys]
-        weights = weights.join(touched, reduce(and_, matching), "left_semi")
     least = F.lit(0)
     if has_removals:
         least = F.min(DIFF)

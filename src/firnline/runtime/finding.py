@@ -22,6 +22,7 @@ from firnline.model.epoch import Epoch
 from firnline.model.stored_file import StoredFile
 from firnline.runtime.project import Project
 from firnline.tables.concordance import Concordance, Field, hashed, is_hashed, kind_of, large
+from firnline.tables.log import Log
 from firnline.tables.metadata import Metadata
 
 _logger = logging.getLogger(__name__)
@@ -71,47 +72,20 @@ class Finding:
         leaf = self.leaves[lookup.collection]
         table = self.project.log(self.pipeline, lookup.collection).load()
         assert table is not None, "it has a snapshot"
-        columns = _fields(table, [name for name, _ in lookup.columns])
-        if columns is None:
-            return None
-        if keys is None:
-            files = self._brought(table, leaf)
-            found = None if files is None else self._rows(files, columns)
-        else:
+        names = [name for name, _ in lookup.columns]
+        if keys is not None:
             snapshot = leaf.old if lookup.moment == "old" else leaf.new
             assert snapshot is not None, "what is at hand has snapshots"
-            found = self._with_keys(self._held(table, snapshot), lookup, keys, table, columns)
+            values = keys.select([name for _, name in lookup.on]).rename_columns([name for name, _ in lookup.on])
+            found = _with_keys(self.project, table, _held(self.project, table, snapshot), values, names)
+        else:
+            files, columns = self._brought(table, leaf), _fields(table, names)
+            found = None if files is None or columns is None else self._rows(files, columns)
         return None if found is None else found.rename_columns([name for _, name in lookup.columns])
 
     def _rows(self, files: Sequence[StoredFile], columns: Sequence[Field]) -> pa.Table:
-        return pa.concat_tables([_empty(columns), *(self._concordance.rows(file.path, columns) for file in files)])
-
-    @property
-    def _concordance(self) -> Concordance:
-        assert self.project.concordance is not None, "something is at hand"
-        return Concordance(self.project.concordance)
-
-    def _with_keys(
-        self, files: Sequence[StoredFile], lookup: Lookup, keys: pa.Table, table: Metadata, columns: Sequence[Field]
-    ) -> pa.Table | None:
-        by = _fields(table, [name for name, _ in lookup.on])
-        values = [keys[name].combine_chunks() for _, name in lookup.on]
-        if by is None or keys.num_rows > FEW or not all(map(_is_same, by, values)):
-            return None
-        wanted = np.unique(hashed([large(each) for each in values]))
-        found, rows = [_empty(columns)], 0
-        for file in files:
-            found.append(self._concordance.found(file.path, file.rows, by, wanted, columns))
-            rows += found[-1].num_rows
-            if rows > _MOST_FOUND:
-                return None
-        return pa.concat_tables(found)
-
-    def _held(self, table: Metadata, snapshot: int) -> list[StoredFile]:
-        """The data files of a state."""
-        catalog = self.project.catalog
-        manifests = catalog.manifests(table.snapshots[snapshot].manifest_list)
-        return [file for manifest in manifests for file in catalog.listed(table, manifest)]
+        concordance = _concordance(self.project)
+        return pa.concat_tables([_empty(columns), *(concordance.rows(file.path, columns) for file in files)])
 
     def _brought(self, table: Metadata, leaf: Leaf) -> list[StoredFile] | None:
         """The data files that the epoch brought; None if others went with it."""
@@ -124,6 +98,49 @@ class Finding:
             for manifests in (before - after, after - before)
         )
         return None if gone.keys() - come.keys() else [file for path, file in come.items() if path not in gone]
+
+
+def held(project: Project, log: Log, snapshot: int, keys: pa.Table, columns: Sequence[str]) -> pa.Table | None:
+    """The rows of a log that have some keys, and perhaps others; None if Spark has to find them."""
+    table = log.load()
+    if not project.settings.concordance or project.concordance is None or table is None or keys.num_rows > FEW:
+        return None
+    try:
+        files = _held(project, table, snapshot)
+        return _with_keys(project, table, files, keys, columns) if sum(file.rows for file in files) >= LEAST_ROWS else None
+    except (OSError, ValueError) as error:
+        _logger.info("rows of %s are read by Spark: %s", log.collection, error)
+        return None
+
+
+def _with_keys(
+    project: Project, table: Metadata, files: Sequence[StoredFile], keys: pa.Table, columns: Sequence[str]
+) -> pa.Table | None:
+    """The rows of files that have some keys."""
+    by, of = _fields(table, keys.column_names), _fields(table, columns)
+    values = [each.combine_chunks() for each in keys.columns]
+    if by is None or of is None or keys.num_rows > FEW or not all(map(_is_same, by, values)):
+        return None
+    wanted, concordance = np.unique(hashed([large(each) for each in values])), _concordance(project)
+    found, rows = [_empty(of)], 0
+    for file in files:
+        found.append(concordance.found(file.path, file.rows, by, wanted, of))
+        rows += found[-1].num_rows
+        if rows > _MOST_FOUND:
+            return None
+    return pa.concat_tables(found)
+
+
+def _held(project: Project, table: Metadata, snapshot: int) -> list[StoredFile]:
+    """The data files of a state."""
+    catalog = project.catalog
+    manifests = catalog.manifests(table.snapshots[snapshot].manifest_list)
+    return [file for manifest in manifests for file in catalog.listed(table, manifest)]
+
+
+def _concordance(project: Project) -> Concordance:
+    assert project.concordance is not None, "something is at hand"
+    return Concordance(project.concordance)
 
 
 def _fields(table: Metadata, names: Sequence[str]) -> list[Field] | None:

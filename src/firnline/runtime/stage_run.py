@@ -35,6 +35,7 @@ from firnline.runtime.checks import Checks, staged_rows
 from firnline.runtime.derived import Derived, Remade
 from firnline.runtime.evaluation import shape, told
 from firnline.runtime.explain import note
+from firnline.runtime.finding import held
 from firnline.runtime.intake import intake_of
 from firnline.runtime.intake.taking import Taking
 from firnline.runtime.project import Declared, Project
@@ -334,7 +335,8 @@ class StageRun:
     def destination(self, name: str, columns: StructType, placement: Placement, renamed: Renamed = ()) -> Destination:
         """The log of a collection of this pipeline, ready for the epoch."""
         log, start = self.project.log(self.declared.graph.name, name), self.declared.graph.schedule.start
-        return Destination.of(self.session, log, columns, placement, start, self.collection.where, renamed)
+        found = Destination.of(self.session, log, columns, placement, start, self.collection.where, renamed)
+        return replace(found, find=partial(held, self.project, log))
 
     @property
     def fingerprint(self) -> Fingerprint:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.connect.proto import Relation
@@ -20,7 +21,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from firnline.engine import staging
-from firnline.engine.frames import frame_of, table_name
+from firnline.engine.frames import frame_of, local, table_name
 from firnline.engine.staging import Column, Gathered
 from firnline.errors import FirnlineError, Location
 from firnline.incremental.relation import call, column, filtered, integer, named, project, small_integer
@@ -41,6 +42,8 @@ from firnline.world import world
 
 Renamed = Sequence[tuple[str, str]]
 """Old and new names of columns that hold the same."""
+Find = Callable[[int, pa.Table, Sequence[str]], pa.Table | None]
+"""Columns of the rows of a snapshot that have some keys, and perhaps of others; None if Spark has to find them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,8 @@ class Destination:
     head: Head
     columns: tuple[Column, ...]
     placement: Placement
+    find: Find | None = field(default=None, kw_only=True)
+    """Finds rows of the log without Spark, where they can be looked up."""
 
     @classmethod
     def of(
@@ -149,7 +154,7 @@ class Destination:
                 self.log.stage(attempt, epoch.lower, few.rows)
 
         def audit(snapshot: int) -> Digests:
-            return self._audited(snapshot, epoch, None if few is None else few.digests, is_proven=is_proven)
+            return self._audited(snapshot, epoch, few, is_proven=is_proven)
 
         return staged(self.log, self.head, generation, epoch, attempt, write, audit)
 
@@ -191,13 +196,30 @@ class Destination:
         """The digests that a delta will have once it is written."""
         return staging.digests(self._placed(delta, epoch), self.columns)
 
-    def _audited(self, snapshot: int, epoch: Epoch, known: Digests | None, *, is_proven: bool) -> Digests:
+    def _audited(self, snapshot: int, epoch: Epoch, few: Gathered | None, *, is_proven: bool) -> Digests:
         """The digests of what is staged, if its keys are right."""
         stored = staging.epoch_rows(self.session, self.table, snapshot, epoch.lower)
-        digests = staging.digests(stored, self.columns) if known is None else known
+        digests = staging.digests(stored, self.columns) if few is None else few.digests
         if self.placement.is_keyed and digests and not is_proven:
-            self._check_keys(snapshot, epoch, sum(digests.values(), Digest()))
+            total = sum(digests.values(), Digest())
+            has_removals = total.rows != total.weight
+            weights = None if few is None else self._looked_up(few.rows, has_removals=has_removals)
+            if weights is None:
+                where = (self.session, self.table, snapshot, epoch.lower, self.placement.keys, self.names)
+                weights = staging.of_touched_keys(*where, is_first=self.head.snapshot is None)
+            staging.check_keys(weights, self.placement.keys, self.names, has_removals=has_removals)
         return digests
+
+    def _looked_up(self, rows: pa.Table, *, has_removals: bool) -> DataFrame | None:
+        """An epoch's rows with those before it of the same keys, looked up; None if they cannot be."""
+        if self.find is None or self.head.snapshot is None or not self.placement.keys:
+            return None
+        names = [*(self.names if has_removals else self.placement.keys), DIFF]
+        found = self.find(self.head.snapshot, rows.select(list(self.placement.keys)), names)
+        if found is None:
+            return None
+        before, own = (frame_of(self.session, local(each)) for each in (found, rows.select(names)))
+        return before.unionAll(own)
 
     def judged(self, generation: int, epoch: Epoch) -> Verdict:
         """Whether the epoch can still be published."""
@@ -234,18 +256,6 @@ class Destination:
     def approved(self, made: Staged, epoch: Epoch, generation: int, judge: Callable[[Staged], None]) -> Staged | Verdict:
         """What was staged, if it is judged well; a verdict if somebody else published the epoch meanwhile."""
         return approved(self.log, self.head, generation, epoch, made, judge)
-
-    def _check_keys(self, snapshot: int, epoch: Epoch, total: Digest) -> None:
-        staging.check_keys(
-            self.session,
-            self.table,
-            snapshot,
-            epoch.lower,
-            self.placement.keys,
-            self.names,
-            is_first=self.head.snapshot is None,
-            has_removals=total.rows != total.weight,
-        )
 
     def publish(
         self,
