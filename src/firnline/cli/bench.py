@@ -279,6 +279,31 @@ def epoch(
         print_table("Seconds: median (least to most)", report.COLUMNS, report.lines(cells))
 
 
+@bench.command()
+def failures(
+    visits: Annotated[int, typer.Option(min=400_000, help="Visits that are joined.")] = 2_000_000,
+    work: Annotated[Path | None, typer.Option(help="An empty folder for the project; a temporary one by default.")] = None,
+    json: Json = False,
+) -> None:
+    """Measure what failures cost on a cluster: deaths of workers, driver and master in mid-join, lost rows, slow workers."""
+    import tempfile
+
+    checkout = _checkout()
+    measure, report = _loaded("measure", "failures"), _loaded("report", "failures")
+    with tempfile.TemporaryDirectory() as temporary, _progress(json) as say:
+        found = measure.measured((work or Path(temporary)).resolve(), checkout, visits, say)
+    if json:
+        print_json({"visits": visits, "machine": _machine(), **report.document(found)})
+    else:
+        print_table(f"Killed in the middle of a join of {visits:,} visits", report.KILLS, report.kill_lines(found))
+        print_table(f"A worker dies, and {measure.LOST} parts are lost", report.LOSSES, report.loss_lines(found))
+        print_table("One of three workers stands still most of the time", report.SLOW, report.slow_lines(found))
+        for difference in found.differences:
+            console.print(f"NOT EQUAL: {difference}", style="red", markup=False)
+    if found.differences:
+        raise typer.Exit(1)
+
+
 def _spread(seconds: Sequence[float]) -> str:
     return f"{median(seconds):.2f} ({min(seconds):.2f}-{max(seconds):.2f})"
 
