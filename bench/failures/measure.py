@@ -177,6 +177,7 @@ class _Bench:
     def lose_rows(self) -> None:
         """A third of the parts, with a worker, under each contract."""
         for name, contract in CONTRACTS.items():
+            self._cluster.await_executors()
             log = taken(self._project, NAME, name)
             lost = log.cells()[:LOST]
             for path in {data.file.path for _, data in data_of(log) if any(covers(data, cell) for cell in lost)}:
@@ -196,10 +197,10 @@ class _Bench:
                 self.found.differences.append(f"on_loss={contract!r}: rows are neither there nor told to be left out")
             if contract == "replay" and counted(self._session, table_name(NAME, name)) != self._rows:
                 self.found.differences.append(f"on_loss={contract!r}: other rows came back")
-            self._cluster.await_executors()
 
     def slow_down(self, name: str, without: float, *, has_speculation: bool) -> None:
         """One worker stands still most of the time; ``without`` is what the same session takes when none does."""
+        self._cluster.await_executors()
         with self._cluster.slowed():
             seconds = self.advanced(name)
         self.found.slow.append(Slow(has_speculation, seconds, without))
