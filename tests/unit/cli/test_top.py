@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import signal
 import subprocess
 import sys
 import time
@@ -60,14 +61,22 @@ def test_it_is_live_in_a_terminal_until_it_is_interrupted(web: Project) -> None:
     ours, theirs = pty.openpty()
     words = [sys.executable, "-c", "from firnline.cli import main; main()", "top", "web", "--every", "0.2"]
     environment = {**os.environ, "COLUMNS": "160", "LINES": "40", "TERM": "xterm"}
-    process = subprocess.Popen(words, cwd=web.settings.root, env=environment, stdin=theirs, stdout=theirs, stderr=theirs)
+    process = subprocess.Popen(
+        words,
+        cwd=web.settings.root,
+        env=environment,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background jobs hear of no Ctrl-C
+    )
     os.close(theirs)
     try:
         said, deadline = "", time.monotonic() + 60
         while said.count("safe point 0") < 2:
             assert time.monotonic() < deadline, said
             said += os.read(ours, 65536).decode(errors="replace")
-        process.send_signal(2)
+        process.send_signal(signal.SIGINT)
         with suppress(OSError):  # how Linux says that nobody writes any more
             while os.read(ours, 65536):
                 assert time.monotonic() < deadline, "it goes on"
