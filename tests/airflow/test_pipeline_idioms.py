@@ -81,7 +81,6 @@ def test_openlineage_hears_what_an_epoch_was_made_from_and_what_checks_said(
 ) -> None:
     file = server.home.path / OPENLINEAGE
     events = [json.loads(line) for line in file.read_text().splitlines()]
-    assert {event["job"]["name"].partition(".")[0] for event in events} == {"amplab"}
     folders = {each["name"] for event in events if event["job"]["name"] == "amplab.rankings" for each in event["inputs"]}
     assert folders == {str(project.settings.root / "include" / "landing" / "amplab" / epoch) for epoch in EPOCHS}
     told = [event for event in events if event["job"]["name"] == "amplab.revenue_by_ip"]
