@@ -73,6 +73,14 @@ def test_adopted_files_go_and_come_back_and_are_never_removed(iceberg: Catalog, 
     assert all(Path(path.removeprefix("file://")).exists() for path in files)
     assert "firnline_shop_orders" in iceberg.iceberg("legacy", "orders").refs()
 
+    other = Log(iceberg, "shop", "other").create(pa.schema([("k", pa.int64())]), (), 0, {PARTITION_BY: "[]", PARTS: "1"})
+    trash.put_tables(other, [table])
+    iceberg.forget(table)
+    (record,) = trash.records(other)
+    pieces = [piece.path for piece in trash.contents(other, record, trash.named(other))]
+    assert pieces, "the log goes"
+    assert not set(pieces) & set(files), "what it has adopted stays"
+
 
 @pytest.mark.parametrize(
     ("name", "parts", "reason"),

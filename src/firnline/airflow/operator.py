@@ -36,6 +36,7 @@ from firnline.engine.launch import CLUSTER, driver_environment, submission
 from firnline.engine.server import Engine
 from firnline.errors import FirnlineError
 from firnline.model.epoch import Epoch
+from firnline.plan.rewinding import FORCED
 from firnline.runtime.chatter import hush
 from firnline.settings import Settings
 
@@ -552,7 +553,7 @@ def forced(context: Any) -> str | None:
         return None
     run = context["dag_run"]
     told = f"{run.dag_id} {run.run_id} {run.clear_number}"
-    return f"force_{hashlib.sha256(told.encode()).hexdigest()[:12]}"
+    return f"{FORCED}{hashlib.sha256(told.encode()).hexdigest()[:12]}"
 
 
 def _loaded(root: str, pipeline: str) -> tuple[Project, Graph]:

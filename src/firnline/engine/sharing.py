@@ -25,7 +25,7 @@ from firnline.incremental.expressions import plain
 from firnline.incremental.relation import in_one
 
 _DEEPEST = 2
-_MOST_BYTES = 16 << 20
+MOST_BYTES = 16 << 20
 """So much may stand in a plan under one name; a message of Connect has 128 MB at most."""
 _Rows = tuple[pa.Table, StructType | None]
 """Rows that are at hand, with Spark's types where they come from Spark."""
@@ -49,7 +49,7 @@ def shared(session: SparkSession, relations: Sequence[Shared], find: Find | None
     try:
         for each in relations:
             found = None if find is None else _at_hand(session, each, held, find)
-            if found is not None and found[0].nbytes <= _MOST_BYTES:
+            if found is not None and found[0].nbytes <= MOST_BYTES:
                 held[each.name] = found
                 continue
             name, relation = each.name, spell(each.relation)
@@ -79,7 +79,7 @@ def _at_hand(session: SparkSession, each: Shared, held: Mapping[str, _Rows], fin
     if keys is None:
         rows = find(each.lookup, None)
     else:
-        values, schema = _renamed(keys, held) or typed_of(frame_of(session, _spelt(keys, held)))
+        values, schema = _renamed(keys, held) or typed_of(frame_of(session, _spelt(keys, held)).limit(FEW + 1))
         rows = None if _has_collations(schema) else find(each.lookup, values)
     return None if rows is None else (rows, None)
 

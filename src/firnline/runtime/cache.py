@@ -10,9 +10,11 @@ from typing import Any
 
 
 def recall(folder: Path, name: str, state: str) -> Any:
-    """The answer that was kept for a state, or None."""
-    file = _file(folder, name, state)
-    return json.loads(file.read_text()) if file.is_file() else None
+    """The answer that was kept for a state; None if there is none that can be read."""
+    try:
+        return json.loads(_file(folder, name, state).read_text())
+    except OSError:
+        return None
 
 
 def keep(folder: Path, name: str, state: str, answer: Any) -> None:
@@ -21,10 +23,10 @@ def keep(folder: Path, name: str, state: str, answer: Any) -> None:
     draft = file.with_suffix(f".{os.getpid()}")
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-        for outdated in folder.glob(f"{name}-*.json"):
-            outdated.unlink(missing_ok=True)
         draft.write_text(json.dumps(answer))
         draft.replace(file)
+        for outdated in {*folder.glob(f"{name}-*.json")} - {file}:
+            outdated.unlink(missing_ok=True)
 
 
 def _file(folder: Path, name: str, state: str) -> Path:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from queue import SimpleQueue
+from threading import Event
 from typing import TYPE_CHECKING
 
 from firnline.model.epoch import Epoch
@@ -42,7 +43,7 @@ def overlapped(
     said: SimpleQueue[list[Outcome] | tuple[str, BaseException | None]] = SimpleQueue()
     failure: BaseException | None = None
 
-    with _working(session, min(AT_ONCE, len(graph.collections))) as (threads, sessions):
+    with _working(session, min(AT_ONCE, len(graph.collections))) as (threads, sessions, is_over):
 
         def work(name: str, point: int) -> None:
             own, ended = sessions.get(), None
@@ -54,6 +55,8 @@ def overlapped(
                     if len(done) >= outcome.at_once:  # whoever reads a stretch shall have all of it
                         said.put(done)
                         done = []
+                    if is_over.is_set():
+                        break
             except BaseException as error:
                 ended = error
             finally:
@@ -87,9 +90,14 @@ def overlapped(
 
 
 @contextmanager
-def _working(session: SparkSession, count: int) -> Iterator[tuple[ThreadPoolExecutor, SimpleQueue[SparkSession]]]:
-    """Threads, and a session for each, which share neither settings nor views; an end from outside ends what they run."""
+def _working(session: SparkSession, count: int) -> Iterator[tuple[ThreadPoolExecutor, SimpleQueue[SparkSession], Event]]:
+    """Threads, and a session for each, which share neither settings nor views; an end from outside ends what they run.
+
+    Who does not wait for Spark then is told by the event.
+    """
     from firnline.engine.session import cloned
+
+    is_over = Event()
 
     sessions: SimpleQueue[SparkSession] = SimpleQueue()
     with ExitStack() as clones:
@@ -98,8 +106,9 @@ def _working(session: SparkSession, count: int) -> Iterator[tuple[ThreadPoolExec
             sessions.put(each)
         with ThreadPoolExecutor(count) as threads:
             try:
-                yield threads, sessions
+                yield threads, sessions, is_over
             except BaseException:
+                is_over.set()
                 for each in several:
                     each.interruptAll()
                 raise

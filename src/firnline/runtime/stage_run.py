@@ -41,7 +41,7 @@ from firnline.runtime.intake.taking import Taking
 from firnline.runtime.project import Declared, Project
 from firnline.runtime.stage_plan import StagePlan, made_of, plan_of
 from firnline.runtime.writing import Destination, Placement, Rebuilding, Renamed, Rewriting, stored_in
-from firnline.tables.log import Head
+from firnline.tables.log import Head, Log
 from firnline.tables.sidecar import Input
 
 
@@ -151,20 +151,30 @@ class StageRun:
         return destination.stage(_weighted(malformed, destination.names), self.epoch, generation, self.attempt)
 
     def _logged_earlier(self, name: str) -> Iterator[Any]:
-        """What earlier epochs logged under a name, the newest first."""
-        graph, at = self.declared.graph, self.epoch.lower
+        """What earlier epochs logged under a name, the newest first.
+
+        Of a published epoch that is what it was published with: an attempt that came too late may have logged something else.
+        """
+        graph, at, log = self.declared.graph, self.epoch.lower, self._taking
+        published = {entry.lower: entry for entry in log.entries()}
         while at > graph.schedule.start:
-            at = graph.schedule.epoch_at(at - 1).lower
-            found = self.project.determinants(graph.name, self.collection.name, at).find(name)
+            epoch = graph.schedule.epoch_at(at - 1)
+            at, entry = epoch.lower, published.get(epoch.lower)
+            told = log.sidecar(entry).determinants if entry is not None and entry.description.upper == epoch.upper else {}
+            found = told.get(name) or self.project.determinants(graph.name, self.collection.name, at).find(name)
             if found is not None:
                 yield found
 
     def _recorded(self) -> Recorded:
         """What the epoch took from the outside, as its publish wrote it down."""
+        entries = [entry for entry in self._taking.entries(self.epoch.lower) if entry.lower <= self.epoch.lower]
+        return Recorded(self._taking.sidecar(entries[0]).determinants if entries and self.collection.kind == "source" else {})
+
+    @property
+    def _taking(self) -> Log:
+        """The log whose epochs say what a source took from the outside."""
         name = self.collection.name + (EVENTS if isinstance(self.collection.intake, Feed) else "")
-        log = self.project.log(self.declared.graph.name, name)
-        entries = [entry for entry in log.entries(self.epoch.lower) if entry.lower <= self.epoch.lower]
-        return Recorded(log.sidecar(entries[0]).determinants if entries and self.collection.kind == "source" else {})
+        return self.project.log(self.declared.graph.name, name)
 
     def _published(self, given: SourceEpoch, generation: int, inputs: Mapping[str, Head], began: float) -> Published:
         if self.collection.kind == "stage":

@@ -22,6 +22,7 @@ from pyspark.sql.types import StructField, StructType
 
 from firnline.engine import staging
 from firnline.engine.frames import frame_of, local, table_name
+from firnline.engine.sharing import MOST_BYTES
 from firnline.engine.staging import Column, Gathered
 from firnline.errors import FirnlineError, Location
 from firnline.incremental.relation import call, column, filtered, integer, named, project, small_integer
@@ -216,9 +217,10 @@ class Destination:
             return None
         names = [*(self.names if has_removals else self.placement.keys), DIFF]
         found = self.find(self.head.snapshot, rows.select(list(self.placement.keys)), names)
-        if found is None:
+        both = None if found is None else (found, rows.select(names))
+        if both is None or sum(each.nbytes for each in both) > MOST_BYTES:
             return None
-        before, own = (frame_of(self.session, local(each)) for each in (found, rows.select(names)))
+        before, own = (frame_of(self.session, local(each)) for each in both)
         return before.unionAll(own)
 
     def judged(self, generation: int, epoch: Epoch) -> Verdict:

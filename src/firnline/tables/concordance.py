@@ -29,6 +29,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
+from firnline.model.names import BOOKKEEPING
+
 Hashes = npt.NDArray[np.uint64]
 
 _KINDS: Mapping[str, pa.DataType] = {
@@ -203,9 +205,15 @@ def _mixed(numbers: Hashes) -> Hashes:
 
 
 def _read(path: str, columns: Sequence[Field]) -> list[pa.Array]:
-    """The values of columns as a data file has them; texts of any length fit. Of a column that is newer it has none."""
+    """The values of columns as a data file has them; texts of any length fit. Of a column that is newer it has none.
+
+    Raises:
+        ValueError: What every file of a log has is not in this one: it was adopted, and metadata say it of all its rows.
+    """
     with pq.ParquetFile(_local(path), memory_map=True) as file:
         ids = {int((field.metadata or {}).get(b"PARQUET:field_id", -1)): field.name for field in file.schema_arrow}
+        if any(each.name in BOOKKEEPING and each.id not in ids for each in columns):
+            raise ValueError(f"{path} was adopted")
         read = file.read(columns=[ids[each.id] for each in columns if each.id in ids])
         nothing = pa.nulls(file.metadata.num_rows)
     held = (read[ids[each.id]] if each.id in ids else pa.chunked_array([nothing]) for each in columns)

@@ -44,7 +44,8 @@ def publish_each(catalog: Catalog, log: Log, generation: int, sidecars: Sequence
         if verdict is Verdict.FREE and not is_cut_as(table, sidecars[0].parts):
             verdict = Verdict.MOVED
         if verdict is not Verdict.FREE:
-            for file in (file for files in written for file in files):
+            was_there = any(snapshot.summary.get(ATTEMPT) == sidecars[-1].attempt for snapshot in table.main_line())
+            for file in () if was_there else (file for files in written for file in files):  # a rewind may be undone
                 catalog.remove(file.file_path)
             return verdict
         world().reach("publish.judged")

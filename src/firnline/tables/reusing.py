@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from firnline.model.description import Verdict
 from firnline.model.digest import Digest
 from firnline.model.stored_file import StoredFile
+from firnline.plan.rewinding import FORCED
 from firnline.tables.commit import until_known
 from firnline.tables.layers import (
     REWOUND_TO,
@@ -51,6 +52,8 @@ def taken(tables: Tables, table: Metadata, upper: int) -> Taken | None:
             continue
         if rescale is not None and rescale.sequence > snapshot.sequence:
             return None
+        if any(each.summary[ATTEMPT].startswith(FORCED) and int(each.summary[REWOUND_TO]) == lower for each in by):
+            continue  # it was taken out to be made anew
         out = frozenset(Repair.of_json(tables.read(by[-1].summary[SIDECAR])).out)
         found = tuple(named_before(tables, table, by[-1], out))
         files = tuple(file for file in found if lower <= file.first and file.last < upper)

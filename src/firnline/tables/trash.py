@@ -47,19 +47,21 @@ class Record:
     """Other files that go last: of a table that is forgotten, its versions."""
     folders: tuple[str, ...] = ()
     """Those of tables that are about to be forgotten; nothing goes before they are."""
+    adopted: tuple[str, ...] = ()
+    """Those of somebody else, whose files these tables have adopted: they stay."""
 
     def as_json(self) -> bytes:
         """The file's content."""
         document = {"version": _VERSION, "at": self.at.isoformat(), "why": self.why, "dropped": [*map(asdict, self.dropped)]}
-        forgotten = {name: found for name, found in (("files", self.files), ("folders", self.folders)) if found}
-        return json.dumps({**document, **forgotten}).encode()
+        forgotten = {"files": self.files, "folders": self.folders, "adopted": self.adopted}
+        return json.dumps({**document, **{name: found for name, found in forgotten.items() if found}}).encode()
 
     @classmethod
     def of_json(cls, path: str, content: bytes) -> Record:
         """Read ``as_json`` back."""
         data: dict[str, Any] = json.loads(content)
         dropped = tuple(Dropped(**each) for each in data["dropped"])
-        more = (tuple(data.get(name, ())) for name in ("files", "folders"))
+        more = (tuple(data.get(name, ())) for name in ("files", "folders", "adopted"))
         return cls(path, datetime.fromisoformat(data["at"]), data["why"], dropped, *more)
 
 
@@ -92,7 +94,7 @@ class Trash:
     def put_tables(self, table: Metadata, forgotten: Iterable[Metadata]) -> None:
         """Write down which tables are about to be forgotten, with what is in their own trash, in that of another."""
         path = f"{table.location}/{FOLDER}/{world().new_id()}.json"
-        dropped, files, folders = list[Dropped](), list[str](), list[str]()
+        dropped, files, folders, adopted = list[Dropped](), list[str](), list[str](), list[str]()
         for each in forgotten:
             records = self.records(each)
             dropped += map(_dropped, each.snapshots.values())
@@ -101,7 +103,8 @@ class Trash:
             versions = (found for found in self.tables.paths(folder) if found.endswith(".metadata.json"))
             files += (*versions, *(record.path for record in records))
             folders.append(each.location)
-        record = Record(path, world().now(), "dropped", tuple(dropped), tuple(files), tuple(folders))
+            adopted += _adopted(each.properties)
+        record = Record(path, world().now(), "dropped", tuple(dropped), tuple(files), tuple(folders), tuple(adopted))
         self.tables.write(path, record.as_json())
         world().reach("trash.written")
 
@@ -142,7 +145,7 @@ class Trash:
                     if file_key(manifest.path) in named:
                         continue
                     for file in self._listed(table, manifest):
-                        if is_adopted(table.properties, file.path):
+                        if _is_below(file.path, (*_adopted(table.properties), *record.adopted)):
                             continue  # it is somebody else's
                         layers[0][file.path] = Piece(file.path, file.bytes)
                     layers[1][manifest.path] = Piece(manifest.path, manifest.bytes)
@@ -213,7 +216,15 @@ def file_key(path: str) -> str:
 
 def is_adopted(properties: Mapping[str, str], path: str) -> bool:
     """Whether a file that a log names is somebody else's."""
-    return ADOPTED in properties and file_key(path).startswith(file_key(properties[ADOPTED]) + "/")
+    return _is_below(path, _adopted(properties))
+
+
+def _adopted(properties: Mapping[str, str]) -> list[str]:
+    return [properties[ADOPTED]] if ADOPTED in properties else []
+
+
+def _is_below(path: str, folders: Iterable[str]) -> bool:
+    return any(file_key(path).startswith(f"{file_key(folder)}/") for folder in folders)
 
 
 def _dropped(snapshot: Snapshot) -> Dropped:

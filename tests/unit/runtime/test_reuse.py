@@ -75,6 +75,15 @@ def test_other_code_is_computed(project: Project, graph: Graph) -> None:
     assert [again(project, changed, name, 1) for name in ("visits", "pages")] == [True, False]
 
 
+def test_what_was_taken_out_to_be_made_anew_is_computed_whoever_comes_first(project: Project, graph: Graph) -> None:
+    rewind(project, graph, 2, None, "ana")
+    rewind(project, graph, 1, None, "ana", name="force_0123_visits")
+    assert [again(project, graph, name, 1) for name in READS] == [False] * 4
+    other(project, "pages", 1)
+    rewind(project, graph, 1, "pages", "ana")
+    assert again(project, graph, "pages", 1), "what was made anew is as good as any"
+
+
 def test_what_comes_of_other_rows_is_computed_and_the_rest_is_not(project: Project, graph: Graph) -> None:
     rewind(project, graph, 1, None, "ana")
     other(project, "visits", 1)

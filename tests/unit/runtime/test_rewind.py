@@ -15,6 +15,8 @@ import pytest
 
 from firnline.errors import FirnlineError
 from firnline.failpoints import POINTS, VARIABLE
+from firnline.model.description import Verdict
+from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
 from firnline.plan.frontier import Frontier
 from firnline.runtime import show
@@ -25,10 +27,11 @@ from firnline.runtime.reuse import reused
 from firnline.runtime.rewind import rewind, settle, undo
 from firnline.runtime.safepoint import safe_point
 from firnline.runtime.verify import verify
+from firnline.tables.sidecar import Sidecar
 from firnline.world import replaced
 from tests.happening import At
 from tests.project import ROOT, command
-from tests.web_logs import copies, of_today, publish, staged
+from tests.web_logs import COLUMNS, MADE_BY, copies, of_today, publish, staged
 
 LOGS = ("visits", "seen")
 DEATHS = sorted(point for point in POINTS if point.startswith("rewind."))
@@ -278,3 +281,21 @@ def test_the_command_tells_what_it_does(project: Project) -> None:
     assert "--undo" in command(root, "rewind", "web", "--to", "0")
     assert command(root, "rewind", "web", "--undo", "--json")["undoes"]
     assert "BAD_OPTION" in command(root, "rewind", "web", "--undo", "--to", "1", "--json", code=1)["error"]["code"]
+
+
+def test_what_is_kept_beside_and_holds_several_epochs_as_one_forbids_it_before_anything_is_decided(project: Project) -> None:
+    beside = project.log("web", "visits__quarantine")
+    beside.create(COLUMNS, (), 0, {})
+    note = Sidecar("visits__quarantine", 0, 3, "late", MADE_BY, {}, {(2, 0): Digest(1, 1, 2, 0)}, 0.5)
+    snapshot = staged(project.catalog.iceberg("web", "visits__quarantine"), "late", 2, (0,))
+    assert beside.publish(0, note, snapshot, is_one=False) is Verdict.FREE
+    before = held(project)
+    for to in (1, 2):
+        with pytest.raises(
+            FirnlineError, match=f"EPOCH_COMPACTED.*to {to}: single epochs are kept of visits__quarantine since 3"
+        ):
+            back(project, to)
+    assert project.control("web").agreement().open_rewind() is None
+    assert held(project) == before
+    back(project, 1, "seen")
+    assert held(project)["seen"][0] == 1

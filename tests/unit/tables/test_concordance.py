@@ -95,6 +95,20 @@ def test_a_renamed_and_widened_column_is_known_by_its_id(tmp_path: Path, found_b
     assert found_by.rows(path, [new]).schema.types == [pa.int64()]
 
 
+@pytest.mark.parametrize("small", [0, 100])
+def test_what_an_adopted_file_does_not_say_of_its_rows_is_not_made_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small: int
+) -> None:
+    monkeypatch.setattr(concordance, "_SMALL", small)
+    path, fields = written(tmp_path / "f.parquet", key=pa.array([1, 2]))
+    columns = [*fields, Field(77, "_diff", pa.int64())]
+    kept = Concordance(tmp_path / "kept")
+    with pytest.raises(ValueError, match="was adopted"):
+        kept.rows(path, columns)
+    with pytest.raises(ValueError, match="was adopted"):
+        kept.found(path, 2, fields, wanted(pa.array([2])), columns)
+
+
 def test_what_is_kept_goes_with_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(concordance, "_SMALL", 0)
     kept = Concordance(tmp_path / "kept")

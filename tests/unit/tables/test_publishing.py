@@ -15,6 +15,7 @@ from firnline.model.fingerprint import Fingerprint
 from firnline.runtime.project import Project
 from firnline.tables.log import PARTS, Log
 from firnline.tables.publishing import publish_each
+from firnline.tables.rewinding import rewind, undo
 from firnline.tables.sidecar import Sidecar
 from firnline.world import World, replaced
 from tests.project import make_project
@@ -114,6 +115,23 @@ def test_an_answer_that_is_lost_is_looked_for(project: Project) -> None:
     with replaced(Meanwhile("publish.committed", lost)):
         assert at_once(project, log, 0, 3) is Verdict.FREE
     assert len(told(log)) == 4
+
+
+def test_files_of_a_commit_whose_answer_was_lost_stay_for_the_undo_of_a_rewind_that_came_next(project: Project) -> None:
+    log = log_of(project, "numbers")
+
+    def rewound() -> None:
+        assert rewind(project.catalog, project.log("web", "numbers"), "back", 1, 0) is not None
+        raise OSError("no answer")
+
+    with replaced(Meanwhile("publish.committed", rewound)):
+        assert at_once(project, log, 0, 3) is Verdict.FENCED
+    assert told(log) == []
+    assert undo(project.catalog, log, "back", "forth", 2) is not None
+    table = log.load()
+    assert table is not None
+    assert len(told(log)) == 4
+    assert all(Path(file.path.removeprefix("file://")).exists() for file in log.held(table))
 
 
 def test_who_is_overtaken_publishes_nothing_and_leaves_no_file(project: Project) -> None:
