@@ -6,7 +6,8 @@
     left out  the column stays and is null from then on; a stage's only
     narrower  a type that one of these widenings leads from is stored as the wider one
 
-All else needs another name: of the column, or of the collection. Types are Spark's, as ``simpleString`` has them.
+All else needs another name: of the column, or of the collection. Names that differ in their case only are the same to Spark, and
+two to a log: such a column is refused. Types are Spark's, as ``simpleString`` has them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Evolution:
     """The old name and the new one; what else is said is said of new names."""
     left_out: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
-    """Columns whose types are others, and that no rule leads to."""
+    """Columns whose types, or the case of whose names, are others, and that no rule leads to."""
 
     @property
     def is_any(self) -> bool:
@@ -49,6 +50,8 @@ def evolution(stored: Mapping[str, str], found: Mapping[str, str], renamed: Sequ
     Evolution(added=('m',), widened=('n',), renamed=(), left_out=(), refused=())
     >>> evolution({"id": "int", "n": "bigint"}, {"id": "string", "m": "bigint"}, [("n", "m")])
     Evolution(added=(), widened=(), renamed=(('n', 'm'),), left_out=(), refused=('id',))
+    >>> evolution({"id": "int", "Sum": "int"}, {"id": "int", "sum": "int"}).refused
+    ('sum',)
     """
     moved: dict[str, str] = {}
     for old, new in renamed:
@@ -57,12 +60,15 @@ def evolution(stored: Mapping[str, str], found: Mapping[str, str], renamed: Sequ
     before = {moved.get(name, name): kind for name, kind in stored.items()}
     common = [name for name in before if name in found and found[name] != before[name]]
     widened = tuple(name for name in common if is_wider(before[name], found[name]))
+    added, left_out = ([name for name in one if name not in other] for one, other in ((found, before), (before, found)))
+    both = {name.lower() for name in added} & {name.lower() for name in left_out}
+    changed = [name for name in common if name not in widened and not is_wider(found[name], before[name])]
     return Evolution(
-        added=tuple(name for name in found if name not in before),
+        added=tuple(name for name in added if name.lower() not in both),
         widened=widened,
         renamed=tuple(moved.items()),
-        left_out=tuple(name for name in before if name not in found),
-        refused=tuple(name for name in common if name not in widened and not is_wider(found[name], before[name])),
+        left_out=tuple(name for name in left_out if name.lower() not in both),
+        refused=(*changed, *(name for name in added if name.lower() in both)),
     )
 
 

@@ -49,9 +49,9 @@ def todays(project: Project, graph: Graph, names: Sequence[str]) -> dict[str, Fi
 
 
 def _made_by(project: Project, graph: Graph, name: str, since: int | None) -> list[Fingerprint]:
-    """What made the newest epoch of a stage, or all since a point of any collection."""
+    """What made the newest epoch of a stage; or of any collection all since a point, and the one before it."""
     if since is not None:
-        return [entry.fingerprint for entry in project.log(graph.name, name).entries(since)]
+        return [entry.fingerprint for entry in project.log(graph.name, name).entries(since - 1)]
     head = project.log(graph.name, name).head() if graph.collection(name).kind == "stage" else None
     return [] if head is None or head.fingerprint is None else [head.fingerprint]
 

@@ -32,6 +32,8 @@ def _bring_up(project: Project, graph: Graph, collection: Collection) -> None:
     def attempt_once() -> None:
         frontier = project.control(graph.name).frontier()
         assert frontier is not None, "an epoch is complete"
+        if collection.name not in frontier.generations:
+            return  # a new one, of which no epoch is complete yet
         goal = Mark(frontier.generations[collection.name], frontier.upper)
         view = View.of(project, graph, collection.name, goal.upper)
         columns = columns_of(view.table, view.columns)
