@@ -96,11 +96,14 @@ def publish_row(project: Project, graph: Graph, collection: str, epoch: Epoch) -
     """Publish one row of an epoch, by the code that the graph has."""
     log = project.log(graph.name, collection)
     log.create(pa.schema([("k", pa.string())]), ("k",), graph.schedule.start, {PARTITION_BY: '["k"]', PARTS: "1"})
-    attempt, key = f"{collection}{epoch.lower}", f"{collection} {graph.schedule.label(epoch.lower)}"
+    head = log.head()
+    assert head is not None
+    generation, key = head.description.generation, f"{collection} {graph.schedule.label(epoch.lower)}"
+    attempt = f"{collection}{epoch.lower}g{generation}"
     columns = pa.schema([("k", pa.string()), ("_epoch", pa.int64()), ("_diff", pa.int64()), ("_part", pa.int32())])
     rows = pa.Table.from_pylist([{"k": key, "_epoch": epoch.lower, "_diff": 1, "_part": 0}], schema=columns)
     log.stage(attempt, epoch.lower, rows)
     digests = {(epoch.lower, 0): Digest(1, 1, epoch.lower + 1, epoch.lower + 7)}
     made_by = Fingerprint(graph.fingerprints[collection])
     sidecar = Sidecar(collection, epoch.lower, epoch.upper, attempt, made_by, {}, digests, 0.5, parts=1)
-    assert log.publish(0, sidecar, log.staged(attempt)) is Verdict.FREE
+    assert log.publish(generation, sidecar, log.staged(attempt)) is Verdict.FREE

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,14 +14,18 @@ import pytest
 
 from firnline.errors import FirnlineError
 from firnline.failpoints import VARIABLE
+from firnline.model.description import Verdict
 from firnline.model.epoch import Epoch
 from firnline.plan.frontier import Frontier
+from firnline.runtime.advance import complete
 from firnline.runtime.branch import branches, create, drop, is_whole
 from firnline.runtime.branch_run import missing, run
 from firnline.runtime.diff import diff, sides
 from firnline.runtime.maintain import tidied
 from firnline.runtime.project import Project
+from firnline.runtime.rewind import rewind
 from firnline.runtime.verify import verify
+from firnline.tables.forking import layer_at, take
 from firnline.tables.trash import file_key
 from tests.project import command, compiled, make_project
 from tests.publishing import publish_row
@@ -69,9 +73,13 @@ DYING = [*ALWAYS, *(pytest.param(*each, marks=pytest.mark.nightly) for each in A
 
 
 @pytest.fixture(scope="module")
-def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def web(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return _five_epochs(tmp_path_factory.mktemp("web"))
+
+
+def _five_epochs(root: Path) -> Project:
     """Five epochs of a source and a stage."""
-    project = compiled(make_project(tmp_path_factory.mktemp("web"), web=PIPELINE), "web")
+    project = compiled(make_project(root, web=PIPELINE), "web")
     graph = project.graph("web")
     for epoch in range(5):
         for name in ("visits", "seen"):
@@ -190,3 +198,29 @@ def test_what_cannot_be_a_branch_is_refused(web: Project, name: str, at: int, co
     with pytest.raises(FirnlineError, match=code):
         create(web, web.graph("web"), name, at, None)
     assert list(branches(web, web.graph("web"))) == []
+
+
+@pytest.mark.parametrize(("to", "is_taken"), [(2, False), (3, True)])
+def test_what_a_pipeline_makes_after_it_went_back_before_the_branch_is_not_taken(tmp_path: Path, to: int, is_taken: bool) -> None:
+    project = _five_epochs(tmp_path)
+    graph = project.graph("web")
+    create(project, graph, "b", 3, None)
+    rewind(project, graph, to, None, "ana")
+    for epoch in range(to, 5):
+        for name in ("visits", "seen"):
+            publish_row(project, graph, name, Epoch(epoch, epoch + 1))
+        complete(project, graph, Epoch(epoch, epoch + 1))
+    with nullcontext() if is_taken else pytest.raises(AssertionError, match="nothing is to be computed"):
+        _run(project)
+
+
+def test_an_epoch_that_a_rewind_takes_out_while_it_is_taken_over_is_not_taken(tmp_path: Path) -> None:
+    project = _five_epochs(tmp_path)
+    graph = project.graph("web")
+    create(project, graph, "b", 3, None)
+    theirs, ours = project.log("web", "visits"), project.log("web__b", "visits")
+    entry = layer_at(theirs, 3, 4)
+    assert entry is not None
+    rewind(project, graph, 3, None, "ana")
+    assert take(project.catalog, theirs, ours, entry) is Verdict.MOVED
+    assert _rows(project, "web__b", "visits") == [f"visits {epoch}" for epoch in range(3)]

@@ -82,6 +82,9 @@ def take(catalog: Catalog, source: Log, into: Log, entry: Entry) -> Verdict:
             return Verdict.MOVED
         if any(snapshot.summary.get(ATTEMPT) == entry.attempt for snapshot in line(table)):
             return Verdict.FREE
+        there = _layer_of(theirs, entry.lower, entry.description.upper)
+        if there is None or there.attempt != entry.attempt:
+            return Verdict.MOVED  # a rewind took it out, or a merge took it in
         head = head_of(table)
         verdict = head.description.judge(head.description.generation, entry.lower, entry.description.upper)
         if verdict is not Verdict.FREE:
@@ -109,7 +112,11 @@ def _shape(table: Metadata) -> tuple[object, ...]:
 def layer_at(log: Log, lower: int, upper: int) -> Entry | None:
     """The layer of a log that holds exactly one range of epochs."""
     table = log.load()
-    for entry in () if table is None else entries_of(table):
+    return None if table is None else _layer_of(table, lower, upper)
+
+
+def _layer_of(table: Metadata, lower: int, upper: int) -> Entry | None:
+    for entry in entries_of(table):
         if entry.lower == lower and entry.description.upper == upper:
             return entry
         if entry.description.upper <= lower:
