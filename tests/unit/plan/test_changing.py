@@ -77,14 +77,18 @@ def test_the_newest_approval_of_a_collection_stands(rounds):
     agreement = Agreement(since=7)
     for each in rounds:
         agreement = approved(agreement, each)
-    given = [each for of in rounds for each in of]
+    given = [each for of in rounds for each in {each.collection: each for each in of}.values()]
     newest = {each.collection: (each.code, each.plan) for each in given}
     assert {each.collection: (each.code, each.plan) for each in agreement.approvals} == newest
     assert len(agreement.approvals) == len(newest)
     for each in agreement.approvals:
-        ever = [other.at for other in given if each.is_of(other.collection, Fingerprint(other.code, other.plan))]
-        assert each.at in ever
-        assert each.at <= [other.at for other in given if other.collection == each.collection][-1], "approved stays approved"
+        last, *earlier = (other for other in reversed(given) if other.collection == each.collection)
+        points = [last.at]
+        for other in earlier:  # of the same code, or the same plan, one after the other
+            if not other.is_of(last.collection, Fingerprint(last.code, last.plan)):
+                break
+            points, last = [*points, other.at], other
+        assert each.at == min(points), "approved stays approved"
     assert replace(agreement, approvals=()) == Agreement(since=7)
 
 
