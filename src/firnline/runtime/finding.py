@@ -103,7 +103,7 @@ class Finding:
 def held(project: Project, log: Log, snapshot: int, keys: pa.Table, columns: Sequence[str]) -> pa.Table | None:
     """The rows of a log that have some keys, and perhaps others; None if Spark has to find them."""
     table = log.load()
-    if not project.settings.concordance or project.concordance is None or table is None or keys.num_rows > FEW:
+    if not project.settings.concordance or project.concordance is None or table is None:
         return None
     try:
         files = _held(project, table, snapshot)

@@ -161,7 +161,8 @@ class StageRun:
             epoch = graph.schedule.epoch_at(at - 1)
             at, entry = epoch.lower, published.get(epoch.lower)
             told = log.sidecar(entry).determinants if entry is not None and entry.description.upper == epoch.upper else {}
-            found = told.get(name) or self.project.determinants(graph.name, self.collection.name, at).find(name)
+            logged = self.project.determinants(graph.name, self.collection.name, at)
+            found = told[name] if name in told else logged.find(name)
             if found is not None:
                 yield found
 
