@@ -19,8 +19,11 @@ from firnline.runtime.code_plan import code_plan
 from firnline.runtime.project import Project
 from firnline.runtime.promote import planned, promote
 from firnline.runtime.read import frame
+from firnline.runtime.rewind import rewind
 from firnline.runtime.status import status
 from firnline.runtime.verify import verify
+from firnline.world import replaced
+from tests.contract.housekeeping import Killed, Mortal
 from tests.spark.running import run_epoch
 
 Make = Callable[..., Project]
@@ -171,3 +174,97 @@ def test_a_branch_with_other_columns_is_promoted(project: Make, spark: SparkSess
     assert verify(made, name, spark).problems == ()
     run_epoch(made, spark, name, "3")
     assert found(made, 3, name) == [*expected, {**expected[0], "id": 3}]
+
+
+TURNING = """
+import firnline as fl
+from pyspark.sql import functions as F
+
+{name} = fl.Pipeline("{name}", schedule=1, start=0, on_change="allow")
+CHANGES = {{
+    0: [(0, 7, 1), (1, 7, 1), (2, None, 1)],
+    1: [(3, 7, 1)],
+    2: [(0, 7, -1), (1, 7, -1), (1, 8, 1)],
+    3: [(2, None, -1), (3, 7, -1), (3, 9, 1)],
+    4: [(1, 8, -1)],
+}}
+
+@{name}.source(keys=["id"])
+def orders(epoch):
+    return epoch.spark.createDataFrame(CHANGES[epoch.lower], "id int, amount int, _diff bigint")
+
+@{name}.stage(keys=["id"])
+def items(orders):
+    return orders.select("id", {columns})
+
+@{name}.stage(keys=["id"])
+def readers(items):
+    return items.where("id > 0").withColumnRenamed({twice!r}, "seen")
+"""
+TWICE = '(F.col("amount") * 2).alias("twice")'
+DOUBLED = TWICE.replace("twice", "doubled")
+ANOTHER = DOUBLED + ', (F.col("amount") * 3).alias("twice")'
+STATES = [
+    {0: 14, 1: 14, 2: None},
+    {0: 14, 1: 14, 2: None, 3: 14},
+    {1: 16, 2: None, 3: 14},
+    {1: 16, 3: 18},
+    {3: 18},
+]
+"""What is in the column after each epoch, whatever it is called."""
+
+
+def test_a_name_that_is_given_back_is_that_of_the_same_column(project: Make, spark: SparkSession) -> None:
+    name = "turning"
+
+    def write(columns: str, twice: str = "twice") -> Project:
+        return project(**{name: TURNING.format(name=name, columns=columns, twice=twice)})
+
+    def check(made: Project, epoch: int, column: str) -> None:
+        names, rows = show.rows(made, made.graph(name), "items", str(epoch))
+        held = [dict(zip(names, row, strict=True)) for row in rows]
+        assert {row["id"]: row[column] for row in held} == STATES[epoch]
+        assert len(held) == len(STATES[epoch])
+        assert all(row.keys() == {"id", column} for row in held)
+
+    def attempt(columns: str, epoch: int, twice: str) -> None:
+        """An epoch by other code that gets no further than the columns."""
+        mortal = Mortal()
+        mortal.kill_at = "schema.committed"
+        with replaced(mortal), pytest.raises(Killed):
+            run_epoch(write(columns, twice), spark, name, str(epoch))
+
+    run_epoch(write(TWICE), spark, name, "0")
+    attempt(DOUBLED, 1, "doubled")
+    made = write(TWICE)
+    run_epoch(made, spark, name, "1")
+    check(made, 1, "twice")
+
+    made = write(DOUBLED, "doubled")
+    run_epoch(made, spark, name, "2")
+    check(made, 2, "doubled")
+    rewind(made, made.graph(name), 1, "items", "ana")
+    made = write(TWICE)
+    assert [each.how for each in run_epoch(made, spark, name, "1") if each.collection == "items"] == ["computed"]
+    check(made, 1, "twice")
+    run_epoch(made, spark, name, "2")
+    for epoch in range(3):
+        check(made, epoch, "twice")
+    told = changes(f"{name}.items", after="1", project=made).to_arrow().to_pylist()
+    assert sorted((row["_change_type"], row["id"], row["twice"]) for row in told) == [
+        ("DELETE", 0, 14),
+        ("DELETE", 1, 14),
+        ("INSERT", 1, 16),
+    ]
+
+    attempt(DOUBLED, 3, "doubled")
+    attempt(ANOTHER, 3, "doubled")  # now the old name is another column's
+    made = write(TWICE)
+    for epoch in (3, 4):
+        run_epoch(made, spark, name, str(epoch))
+        names, rows = show.rows(made, made.graph(name), "items", str(epoch))
+        held = [dict(zip(names, row, strict=True)) for row in rows]
+        assert sorted(held, key=lambda row: row["id"]) == [
+            {"id": id, "doubled": None, "twice": twice} for id, twice in STATES[epoch].items()
+        ]
+    assert verify(made, name, spark).problems == ()

@@ -9,7 +9,7 @@ So two plans whose loose hashes are equal differ in filters, functions or types 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 Kind = Literal["column", "filter", "udf", "schema", "logic", "engine", "code"]
@@ -35,6 +35,11 @@ class Outline:
     """Keys and ``partition_by``."""
     engine: str
     """Spark's version and the pinned settings."""
+
+    def under(self, names: Mapping[str, str]) -> Outline:
+        """The same plan with other names for its columns."""
+        columns, loose = ({names.get(name, name): of for name, of in each.items()} for each in (self.columns, self.loose_columns))
+        return replace(self, columns=columns, loose_columns=loose)
 
     def as_json(self) -> dict[str, Any]:
         """As plain JSON values."""

@@ -249,7 +249,8 @@ class Derived:
         are_changes = [_has_boundary(self._log_of(step), self.run.epoch.lower) for step in self.arrangements]
         is_same = made_by is not None and self.fingerprint.is_same(made_by)
         is_stale = any(self._is_stale(step) for step in self.arrangements)
-        return all(are_changes) and is_same and self.correction is None and not is_stale
+        is_whole = all(are_changes) and self.correction is None and not is_stale
+        return is_whole and is_same and self.run.is_under_its_names()
 
     def _keep(self, step: Arrangement) -> None:
         """Advance an arrangement through the epoch."""

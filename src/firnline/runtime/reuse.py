@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from firnline.runtime.attempt import Published
     from firnline.tables.log import Head
     from firnline.tables.reusing import Taken
-    from firnline.tables.sidecar import Input
+    from firnline.tables.sidecar import Input, Sidecar
 
 _logger = logging.getLogger(__name__)
 
@@ -82,6 +82,9 @@ def _found(project: Project, graph: Graph, collection: Collection, generation: i
     own = _unchanged(project, graph, collection.name, epoch)
     if own is None or own.generation != generation or own.entry.fingerprint.code != graph.fingerprints[collection.name]:
         return []
+    before = project.log(graph.name, collection.name).sidecar(own.entry)
+    if not _is_under_its_names(project, graph, collection.name, own, before):
+        return []
     found = []
     for name in sorted(each for each in project.catalog.names(graph.name) if each.startswith(f"{collection.name}__")):
         head = project.log(graph.name, name).head()
@@ -96,9 +99,19 @@ def _found(project: Project, graph: Graph, collection: Collection, generation: i
                 return []
             found.append((name, taken))
     # Inputs last: where they were rewound since, so was what was looked at before, and its publish is refused.
-    read = project.log(graph.name, collection.name).sidecar(own.entry).inputs
+    read = before.inputs
     is_same = read.keys() == set(collection.inputs) and all(is_same_input(project, graph, *each, epoch) for each in read.items())
     return [*found, (collection.name, own)] if is_same and project.control(graph.name).gaps() == Gaps() else []
+
+
+def _is_under_its_names(project: Project, graph: Graph, name: str, own: Taken, before: Sidecar) -> bool:
+    """Whether a log has the columns of what was taken out under the names that they had: code since may have given others."""
+    from firnline.tables.evolving import names_today
+
+    table, outline = project.log(graph.name, name).load(), before.fingerprint.outline
+    if table is None or outline is None:
+        return table is not None
+    return all(then == now for then, now in names_today(table, own.entry.snapshot, outline.columns).items())
 
 
 def _unchanged(project: Project, graph: Graph, name: str, epoch: Epoch) -> Taken | None:

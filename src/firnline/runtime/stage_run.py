@@ -41,7 +41,9 @@ from firnline.runtime.intake.taking import Taking
 from firnline.runtime.project import Declared, Project
 from firnline.runtime.stage_plan import StagePlan, made_of, plan_of
 from firnline.runtime.writing import Destination, Placement, Rebuilding, Renamed, Rewriting, stored_in
-from firnline.tables.log import Head, Log
+from firnline.tables.evolving import names_today
+from firnline.tables.log import Head, Log, entries_of
+from firnline.tables.metadata import Metadata
 from firnline.tables.sidecar import Input
 
 
@@ -295,12 +297,26 @@ class StageRun:
 
     def _renamed(self, outline: Outline | None) -> Renamed:
         """The columns of a stage that its log has under other names, as the plans show."""
-        log = self.project.log(self.declared.graph.name, self.collection.name)
-        table = log.load()
+        table = self.project.log(self.declared.graph.name, self.collection.name).load()
         if outline is None or table is None or outline.columns.keys() <= table.columns.keys():
             return ()
-        newest = next(log.entries(), None)
-        return () if newest is None else difference(log.sidecar(newest).fingerprint.outline, outline).renamed
+        made_by, names = self._newest(table)
+        return () if made_by is None else difference(made_by.under(names), outline).renamed
+
+    def is_under_its_names(self) -> bool:
+        """Whether the log has the columns that its newest layer was made with under the names that they had then."""
+        table = self.project.log(self.declared.graph.name, self.collection.name).load()
+        names = {} if table is None or len(table.schemas) < 2 else self._newest(table)[1]
+        return all(then == now for then, now in names.items())
+
+    def _newest(self, table: Metadata) -> tuple[Outline | None, Mapping[str, str]]:
+        """The plan that made the newest layer of the collection's log, and what its columns are called there today."""
+        newest = next(entries_of(table), None)
+        log = self.project.log(self.declared.graph.name, self.collection.name)
+        made_by = None if newest is None else log.sidecar(newest).fingerprint.outline
+        if newest is None or made_by is None:
+            return None, {}
+        return made_by, names_today(table, newest.snapshot, made_by.columns)
 
     def input(self, name: str, head: Head) -> DataFrame:
         """The state of an input at this epoch, however far its log has gone since."""

@@ -6,7 +6,7 @@ nothing. A snapshot is read by the columns of its time: with one on top, older l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from firnline.plan.evolving import Evolution, evolution
@@ -58,6 +58,19 @@ def renamed_between(old: Metadata, new: Metadata) -> tuple[tuple[str, str], ...]
     names = {number: name for name, number in new.columns.items()}
     pairs = ((name, names.get(number, name)) for name, number in old.columns.items())
     return tuple((name, other) for name, other in pairs if name not in new.columns and other not in old.columns)
+
+
+def names_today(table: Metadata, snapshot: int, names: Collection[str]) -> dict[str, str]:
+    """Under which names a log has the columns today that a layer was made with.
+
+    A layer that was merged or reused is committed under the columns of that time. If these are not its own, its own are the last
+    that had all of the names.
+    """
+    own = table.snapshots[snapshot].schema
+    known = [columns for _, columns in sorted(table.schemas.items(), key=lambda each: (each[0] == own, each[0]))]
+    ids = next((columns for columns in reversed(known) if columns.keys() >= set(names)), table.columns)
+    today = {number: name for name, number in table.columns.items()}
+    return {name: today.get(ids.get(name, 0), name) for name in names}
 
 
 def between(old: Metadata, new: Metadata) -> Evolution:

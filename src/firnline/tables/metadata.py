@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 SIDECAR = "firnline.sidecar"
@@ -32,6 +32,8 @@ class Snapshot:
     """The path of the file that names its manifests."""
     sequence: int = 0
     """Its number among all commits to the table: later ones have greater ones."""
+    schema: int | None = None
+    """Which of the table's columns it was committed under."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,8 @@ class Metadata:
     current: int | None
     required: frozenset[str] = frozenset()
     """The columns that are never null."""
+    schemas: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    """The columns that it has or had, each time as ``columns``, by a number that grows."""
 
     @classmethod
     def of_json(cls, pipeline: str, name: str, version: str, text: bytes) -> Metadata:
@@ -65,6 +69,7 @@ class Metadata:
                 each.get("summary", {}),
                 each.get("manifest-list", ""),
                 each.get("sequence-number", 0),
+                each.get("schema-id"),
             )
             for each in data.get("snapshots") or ()
         )
@@ -75,11 +80,12 @@ class Metadata:
             version,
             data["location"],
             data.get("properties") or {},
-            {field["name"]: field["id"] for field in schema["fields"]},
+            _ids(schema),
             {field["name"]: _type(field["type"]) for field in schema["fields"]},
             {snapshot.id: snapshot for snapshot in snapshots},
             None if current == -1 else current,
             frozenset(field["name"] for field in schema["fields"] if field["required"]),
+            {each["schema-id"]: _ids(each) for each in data["schemas"]},
         )
 
     @property
@@ -105,6 +111,10 @@ class Metadata:
         """The newest one that was published before a snapshot; what is only staged names no sidecar."""
         older = [each for each in self.snapshots.values() if each.sequence < snapshot.sequence and SIDECAR in each.summary]
         return max(older, key=lambda each: each.sequence, default=None)
+
+
+def _ids(schema: Mapping[str, Any]) -> dict[str, int]:
+    return {field["name"]: field["id"] for field in schema["fields"]}
 
 
 def _type(described: str | Mapping[str, Any]) -> str:
