@@ -132,3 +132,49 @@ def test_what_a_stage_keeps_since_a_rewind_is_made_anew_after_its_undo(project: 
         for collection in ("large", "totals"):
             found, expected = (rows(made, made.graph(each), collection, str(epoch)) for each in (name, fresh))
             assert found == expected, f"{collection} after {epoch}"
+
+
+SINGLE = 'numbers.where("k % 10 < 3").select(F.col("k").alias("g"), "x", F.lit(1).cast("bigint").alias("n"))'
+SUMMED = 'numbers.groupBy("g").agg(F.sum("x").alias("x"), F.count("*").alias("n"))'
+ARRANGED = """
+    import firnline as fl
+    from pyspark.sql import functions as F
+
+    {name} = fl.Pipeline("{name}", schedule=1, start=0, on_change="allow")
+
+    @{name}.source(keys=["k"])
+    def numbers(epoch):
+        gone = [(epoch.lower * 10 - n, n % 3, -1) for n in range(1, 3) if epoch.lower]
+        rows = [(epoch.lower * 10 + n, (10 - n) % 3, 1) for n in range(10)]
+        return epoch.spark.createDataFrame(gone + rows, "k bigint, g bigint, _diff bigint").withColumn("x", F.col("k") / 4)
+
+    @{name}.stage(keys=["g"])
+    def totals(numbers):
+        return {totals}
+"""
+
+
+def test_a_rewind_goes_below_the_epoch_from_which_on_a_stage_keeps_something(project: Make, spark: SparkSession) -> None:
+    name, fresh = "rewound_arranged", "never_rewound_arranged"
+    made = project(**{name: ARRANGED.format(name=name, totals=SINGLE)})
+    for epoch in (0, 1):
+        run_epoch(made, spark, name, str(epoch))
+    made = project(**{each: ARRANGED.format(name=each, totals=SUMMED) for each in (name, fresh)})
+    for epoch in (2, 3):
+        run_epoch(made, spark, name, str(epoch))
+    (kept,) = (each for each in made.catalog.names(name) if each.startswith("totals__"))
+    before = states(made, name)
+    run(made, spark, fresh)
+
+    report = rewind(made, made.graph(name), 1, "totals", "ana")
+    assert [(line.log, line.before, line.after) for line in report.logs] == [(kept, "4", "0"), ("totals", "4", "1")]
+    for epoch in (1, 2, 3):
+        run_epoch(made, spark, name, str(epoch))
+        assert rows(made, made.graph(name), "totals", str(epoch)) == rows(made, made.graph(fresh), "totals", str(epoch))
+    assert verify(made, name, spark).problems == ()
+    undo(made, made.graph(name), "ana")
+    assert states(made, name) == before
+    for each in (name, fresh):
+        run_epoch(made, spark, each, "4")
+    assert rows(made, made.graph(name), "totals") == rows(made, made.graph(fresh), "totals")
+    assert verify(made, name, spark).problems == ()

@@ -90,10 +90,6 @@ def rewound(graph: Graph, present: Agreement, rewind: Rewind, heads: Mapping[str
     if to < since:
         what = f"{graph.name!r} cannot go back to {label(to)}: single epochs are kept only since {label(since)}"
         raise FirnlineError("EPOCH_COMPACTED", what)
-    behind = {name: head.since for name, head in heads.items() if head.since > to}
-    if behind:  # what is kept beside a collection may hold several epochs as one
-        told = ", ".join(f"{name} since {label(at)}" for name, at in behind.items())
-        raise FirnlineError("EPOCH_COMPACTED", f"{graph.name!r} cannot go back to {label(to)}: single epochs are kept of {told}")
     end = max((head.upper for head in heads.values()), default=graph.schedule.start)
     if to >= end:
         what = f"there is nothing to take back: {', '.join(rewind.stages)} end at {label(end)}, before or at {label(to)}"

@@ -90,6 +90,8 @@ def _found(project: Project, graph: Graph, collection: Collection, generation: i
         head = project.log(graph.name, name).head()
         if name.endswith(QUARANTINE):
             taken = _unchanged(project, graph, name, epoch)
+            if taken is None and _had(project, graph, name, epoch):
+                return []
             found += [] if taken is None else [(name, taken)]
         elif collection.kind == "source":
             return []
@@ -112,6 +114,14 @@ def _is_under_its_names(project: Project, graph: Graph, name: str, own: Taken, b
     if table is None or outline is None:
         return table is not None
     return all(then == now for then, now in names_today(table, own.entry.snapshot, outline.columns).items())
+
+
+def _had(project: Project, graph: Graph, name: str, epoch: Epoch) -> bool:
+    """Whether something of an epoch was ever taken out of a log that need not hold every epoch."""
+    from firnline.tables.reusing import ends_taken_out
+
+    table = project.log(graph.name, name).load()
+    return table is not None and epoch.upper in ends_taken_out(table)
 
 
 def _unchanged(project: Project, graph: Graph, name: str, epoch: Epoch) -> Taken | None:

@@ -7,7 +7,7 @@ verifies finishes first what somebody else decided and did not live to do.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -90,7 +90,7 @@ def rewind(
             return present
         return approved(rewound(graph, present, begun, heads, floor_of(project, graph)), approvals)
 
-    report = _report(project, graph, begun, before, {name: min(head.upper, to) for name, head in before.items()})
+    report = _report(project, graph, begun, before, _ends(project, graph, before, to))
     if is_dry:
         decide(project.control(graph.name).agreement())
         return report
@@ -209,6 +209,14 @@ def heads_of(project: Project, graph: Graph, logs: tuple[str, ...]) -> dict[str,
     """Those of the logs that hold something, in their order."""
     found = {name: project.log(graph.name, name).head() for name in logs}
     return {name: head.description for name, head in found.items() if head is not None and head.snapshot is not None}
+
+
+def _ends(project: Project, graph: Graph, logs: Iterable[str], to: int) -> dict[str, int]:
+    """Where each of some logs, which hold something, ends once it is back at a point."""
+    from firnline.tables.rewinding import end_at
+
+    tables = {name: project.log(graph.name, name).load() for name in logs}
+    return {name: end_at(table, to) for name, table in tables.items() if table is not None}
 
 
 def floor_of(project: Project, graph: Graph) -> int:

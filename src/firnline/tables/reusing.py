@@ -19,6 +19,7 @@ from firnline.tables.layers import (
     Range,
     description_of,
     is_merge,
+    is_repair,
     is_rewind,
     line,
     newest_rescale,
@@ -60,6 +61,12 @@ def taken(tables: Tables, table: Metadata, upper: int) -> Taken | None:
         generation = head_of(table).description.generation
         return Taken(generation, entry_of(table, snapshot), files) if len(found) == len(out) else None
     return None
+
+
+def ends_taken_out(table: Metadata) -> set[int]:
+    """Where publishes end that were taken out."""
+    out = (table.snapshots[number] for number in taken_out(table))
+    return {range_of(table, each).upper for each in out if not is_repair(each) and not is_merge(each)}
 
 
 def diverged(table: Metadata, since: Snapshot) -> int | None:

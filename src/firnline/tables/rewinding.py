@@ -1,8 +1,10 @@
 """Taking a log back to a point, and undoing that: one commit each, in a new generation, and no row is written.
 
 A rewind to E is an exchange that takes out the files of the epochs from E on; no file holds rows of both sides, since merges end
-at since, and a rewind below it is refused. Its undo takes out what came beyond E since, and brings the old files back, as long as
-snapshots that name them are kept. Whoever began before either of them finds another generation (``layers.line`` tells the rest).
+at since, and a rewind below it is refused. What is kept beside a collection may have been published for several epochs at once,
+with rows of the last of them: such a layer across E goes as a whole, the log ends where it begins, and a replay brings it again.
+The undo takes out what came beyond E since, and brings the old files back, as long as snapshots that name them are kept. Whoever
+began before either of them finds another generation (``layers.line`` tells the rest).
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from dataclasses import dataclass, replace
 from firnline.errors import FirnlineError
 from firnline.model.description import Description
 from firnline.tables.commit import until_known
-from firnline.tables.layers import KIND, REWIND, REWOUND_TO, UNDOES, is_rewind, layers, line, newest_rescale, range_of
+from firnline.tables.layers import KIND, REWIND, REWOUND_TO, UNDOES, is_merge, is_rewind, layers, line, newest_rescale, range_of
 from firnline.tables.log import ATTEMPT, FINGERPRINT, PLAN, START, Log, head_of
 from firnline.tables.metadata import SIDECAR, Metadata, Snapshot
 from firnline.tables.port import Exchange, Tables
@@ -23,6 +25,8 @@ from firnline.world import world
 
 REWOUND_FROM = "firnline.rewound-from"
 """Of a rewind: where the log ended before."""
+REWOUND_SINCE = "firnline.rewound-since"
+"""Of a rewind: up to where the log was consolidated before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +57,16 @@ def rewind(tables: Tables, log: Log, name: str, generation: int, to: int) -> Rew
         description = head_of(table).description
         if description.generation >= generation:
             return Rewound(description)
-        if to < description.since:
+        if to < int(table.properties[START]) or _merged_beyond(table, to):
             what = f"{log.pipeline}.{log.collection} keeps single epochs only since {description.since}, not from {to} on"
             raise FirnlineError("EPOCH_COMPACTED", what)
-        out = [file for file in tables.held(table) if file.first >= to]
+        end = end_at(table, to)
+        out = [file for file in tables.held(table) if file.first >= end]
         world().reach("rewind.judged")
         note = Repair(table.name, name, (), tuple(file.path for file in out), (), 0, 0, 0.0)
         before = next((each for each in layers(table) if range_of(table, each).upper <= to), None)
-        said = {REWOUND_TO: str(to), REWOUND_FROM: str(description.upper), **_code(before)}
-        after = Description(generation, description.since, min(description.upper, to))
+        said = {REWOUND_TO: str(to), REWOUND_FROM: str(description.upper), REWOUND_SINCE: str(description.since), **_code(before)}
+        after = Description(generation, min(description.since, end), end)
         _exchange(tables, table, note, after, said, Exchange(out=frozenset(note.out)))
         world().reach("rewind.committed")
         return Rewound(after, len(out), sum(file.bytes for file in out))
@@ -69,15 +74,24 @@ def rewind(tables: Tables, log: Log, name: str, generation: int, to: int) -> Rew
     return until_known(f"{log.pipeline}.{log.collection}", attempt_once)
 
 
+def end_at(table: Metadata, to: int) -> int:
+    """Where a log ends once it holds nothing from a point on: there, or before the layer that has both sides of it."""
+    ranges = (range_of(table, each) for each in layers(table))
+    across = next((each.lower for each in ranges if each.lower < to < each.upper), to)
+    return min(head_of(table).description.upper, across)
+
+
 def undoable(table: Metadata) -> Snapshot | None:
     """The newest rewind of a log, if all that it took out can still come back."""
     newest = _newest(table)
-    if newest is None or head_of(table).description.since > _point(newest):
+    if newest is None or _merged_beyond(table, _point(newest)):
         return None
     rescale = newest_rescale(table)
     if rescale is not None and rescale.sequence > newest.sequence:
         return None
-    return newest if _reach(table, newest) == _end(table, newest) else None
+    before, reach = int(newest.summary[REWOUND_FROM]), _reach(table, newest)
+    # A log that had not reached the point may have come nearer since.
+    return newest if reach is not None and before <= reach <= max(before, _point(newest)) else None
 
 
 def newest_rewind(table: Metadata) -> tuple[str, int] | None:
@@ -88,7 +102,9 @@ def newest_rewind(table: Metadata) -> tuple[str, int] | None:
 
 def end_of(table: Metadata, rewind: Snapshot) -> tuple[int, int]:
     """The point of a rewind, and where the log ends once it is undone."""
-    return _point(rewind), _end(table, rewind)
+    reach = _reach(table, rewind)
+    assert reach is not None, "it is undoable"
+    return _point(rewind), reach
 
 
 def undo(tables: Tables, log: Log, rewound: str, name: str, generation: int) -> Rewound | None:
@@ -116,13 +132,13 @@ def undo(tables: Tables, log: Log, rewound: str, name: str, generation: int) -> 
         back = tuple(named_before(tables, table, newest, paths))
         if len(back) < len(paths):
             raise not_undoable(log)
-        to = _point(newest)
-        out = [file for file in tables.held(table) if file.first >= to]
+        (to, end), since = end_of(table, newest), int(newest.summary.get(REWOUND_SINCE, description.since))
+        out = [file for file in tables.held(table) if file.first >= end_at(table, to)]
         world().reach("rewind.judged")
         note = Repair(table.name, name, (), tuple(file.path for file in out), back, 0, 0, 0.0)
         last = next(iter(layers(_without(table, newest))), None)
         said = {REWOUND_TO: str(to), UNDOES: str(newest.sequence), **_code(last)}
-        after = Description(generation, description.since, _end(table, newest))
+        after = Description(generation, min(max(description.since, since), end), end)
         _exchange(tables, table, note, after, said, Exchange(out=frozenset(note.out), back=back))
         world().reach("rewind.committed")
         return Rewound(after, len(back), sum(file.bytes for file in back))
@@ -159,10 +175,9 @@ def _point(rewind: Snapshot) -> int:
     return int(rewind.summary[REWOUND_TO])
 
 
-def _end(table: Metadata, rewind: Snapshot) -> int:
-    """Where a log ends once a rewind is undone: one that had not reached the point may have done so since."""
-    before, to = int(rewind.summary[REWOUND_FROM]), _point(rewind)
-    return before if before > to else min(head_of(table).description.upper, to)
+def _merged_beyond(table: Metadata, to: int) -> bool:
+    """Whether epochs from a point on are merged, maybe with some before it."""
+    return any(is_merge(each) and range_of(table, each).upper > to for each in layers(table))
 
 
 def _without(table: Metadata, rewind: Snapshot) -> Metadata:

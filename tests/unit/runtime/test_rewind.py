@@ -283,19 +283,97 @@ def test_the_command_tells_what_it_does(project: Project) -> None:
     assert "BAD_OPTION" in command(root, "rewind", "web", "--undo", "--to", "1", "--json", code=1)["error"]["code"]
 
 
-def test_what_is_kept_beside_and_holds_several_epochs_as_one_forbids_it_before_anything_is_decided(project: Project) -> None:
-    beside = project.log("web", "visits__quarantine")
-    beside.create(COLUMNS, (), 0, {})
-    note = Sidecar("visits__quarantine", 0, 3, "late", MADE_BY, {}, {(2, 0): Digest(1, 1, 2, 0)}, 0.5)
-    snapshot = staged(project.catalog.iceberg("web", "visits__quarantine"), "late", 2, (0,))
-    assert beside.publish(0, note, snapshot, is_one=False) is Verdict.FREE
+def keep_beside(project: Project, lower: int, upper: int, attempt: str) -> None:
+    """Publish malformed records of the last of some epochs: the others had none."""
+    name = "visits__quarantine"
+    log = project.log("web", name)
+    log.create(COLUMNS, (), 0, {})
+    head, last = log.head(), upper - 1
+    assert head is not None
+    note = Sidecar(name, lower, upper, attempt, MADE_BY, {}, {(last, 0): Digest(1, 1, upper, 0)}, 0.5)
+    snapshot = staged(project.catalog.iceberg("web", name), attempt, last, (0,))
+    assert log.publish(head.description.generation, note, snapshot, is_one=lower == last) is Verdict.FREE
+
+
+def beside(project: Project) -> tuple[int, list[str], list[int]]:
+    """Where the quarantine ends, its attempts, and the epochs that it has records of."""
+    log = project.log("web", "visits__quarantine")
+    head = log.head()
+    assert head is not None
+    rows = project.catalog.iceberg("web", log.collection).scan().to_arrow()["_epoch"].to_pylist()
+    return head.description.upper, [entry.attempt for entry in log.entries()], sorted(rows)
+
+
+def test_what_is_kept_beside_goes_back_to_where_its_epochs_are_held_as_one(project: Project) -> None:
+    keep_beside(project, 0, 1, "q0")
+    keep_beside(project, 1, 3, "q2")
+    report = rewind(project, project.graph("web"), 2, None, "ana")
+    assert next((line.log, line.after, line.epochs) for line in report.logs) == ("visits__quarantine", "1", 2)
+    assert beside(project) == (1, ["q0"], [0])
+    assert held(project)["visits"] == (2, ["visits1", "visits0"])
+    assert is_sound(project)
+    keep_beside(project, 1, 3, "q2 again")
+    replay(project, 2)
+    assert beside(project) == (3, ["q2 again", "q0"], [0, 2])
+    forth(project)
+    assert beside(project) == (3, ["q2", "q0"], [0, 2])
+    assert held(project)["visits"] == (3, ["visits2", "visits1", "visits0"])
+    back(project, 0)
+    assert beside(project) == (0, [], [])
+    forth(project)
+    back(project, 2)
+    assert beside(project) == (1, ["q0"], [0]), "it is known again what is held as one"
+    assert is_sound(project)
+
+
+def test_what_is_kept_beside_from_the_first_of_its_epochs_on_goes_to_nothing_and_comes_again(project: Project) -> None:
     before = held(project)
-    for to in (1, 2):
-        with pytest.raises(
-            FirnlineError, match=f"EPOCH_COMPACTED.*to {to}: single epochs are kept of visits__quarantine since 3"
-        ):
-            back(project, to)
+    keep_beside(project, 0, 3, "q2")
+    back(project, 1)
+    assert beside(project) == (0, [], [])
+    keep_beside(project, 0, 2, "q1")
+    replay(project, 1, 2)
+    forth(project)
+    assert beside(project) == (3, ["q2"], [2])
+    assert held(project)["seen"] == before["seen"]
+    assert is_sound(project)
+
+
+def test_what_is_published_beside_for_several_epochs_once_a_rewind_is_decided_goes_too(project: Project) -> None:
+    keep_beside(project, 0, 1, "q0")
+    with replaced(At("rewind.decided", lambda: keep_beside(project, 1, 3, "q2"))):
+        back(project, 2)
+    assert beside(project) == (1, ["q0"], [0])
     assert project.control("web").agreement().open_rewind() is None
-    assert held(project) == before
-    back(project, 1, "seen")
-    assert held(project)["seen"][0] == 1
+    forth(project)
+    assert beside(project)[0] == 3
+
+
+def test_what_had_nothing_to_keep_at_the_point_does_not_forbid_the_undo(project: Project) -> None:
+    keep_beside(project, 0, 1, "q0")
+    back(project, 2)
+    keep_beside(project, 1, 3, "q2")
+    replay(project, 2)
+    forth(project)
+    assert beside(project) == (1, ["q0"], [0])
+    assert held(project)["visits"] == (3, ["visits2", "visits1", "visits0"])
+    assert is_sound(project)
+
+
+def test_an_epoch_does_not_come_back_without_its_malformed_records(project: Project) -> None:
+    graph = of_today(project)
+
+    def again(epoch: int, generation: int) -> bool:
+        attempt = f"again{epoch}{generation}"
+        done = reused(project, graph, graph.collection("visits"), generation, Epoch(epoch, epoch + 1), attempt, {})
+        return done is not None
+
+    keep_beside(project, 0, 2, "q1")
+    keep_beside(project, 2, 3, "q2")
+    back(project, 2)
+    assert again(2, 1)
+    assert beside(project)[2] == [1, 2]
+    back(project, 1)
+    assert again(1, 2)
+    assert beside(project)[2] == [1]
+    assert not again(2, 2), "it is not told whether what was before them is the same: they are read anew"
