@@ -84,6 +84,9 @@ POINTS: Mapping[str, tuple[str, tuple[Kind, ...]]] = MappingProxyType(
         "rewind.described": ("it is written down what it takes out; no snapshot says so", _ANYWHERE),
         "rewind.committed": ("the log is back at the point; who did it does not know it yet", _AFTER_A_COMMIT),
         "rewind.settled": ("all logs are back, and the control table says so; who did it does not know it yet", _AFTER_A_COMMIT),
+        "rename.deciding": ("a renamed collection is about to be called so; nothing is written", _ANYWHERE),
+        "rename.decided": ("the control table has its new name; its logs have the old one", _AFTER_A_COMMIT),
+        "rename.moved": ("one of its logs has the new name; others do not yet", _AFTER_A_COMMIT),
         "schema.judged": ("a log is about to get other columns; nothing is written", _ANYWHERE),
         "schema.described": ("a note about its columns is written; no snapshot names it", _ANYWHERE),
         "schema.committed": (

@@ -47,6 +47,7 @@ _OTHERS = (
     "branch.",
     "promote.",
     "schema.",
+    "rename.",
 )
 OF_AN_EPOCH = [point for point in POINTS if point != WAVED and not point.startswith(_OTHERS)]
 """What is done beside epochs has tests of its own: ``test_work``, ``test_promote``; the rest of it elsewhere."""

@@ -58,6 +58,7 @@ OVERTAKEN = {f"{of}.lost": f"{of}.judged" for of in ("merge", "repair", "rescale
 
 ELSEWHERE = {
     "schema.": "unit/runtime/test_columns.py",
+    "rename.": "unit/runtime/test_renaming.py",
     "branch.": "contract/test_branch.py",
     "promote.": "faults/test_promote.py",
     "repair.gaps_": "unit/runtime/test_gaps.py",

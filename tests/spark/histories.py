@@ -107,7 +107,7 @@ def planned(session: SparkSession, function: Callable[..., DataFrame], histories
     assert found.names == made.columns
     typing = Typing({name: analyze(relation_of(each)) for name, each in frames.items()}, analyze)
     ids = [field.id for field in found.fields]
-    return Planned(arranged(found.node, "kept", typing, Canonical(typing.schemas, {}), {}), ids, typing)
+    return Planned(arranged(found.node, "kept", typing, Canonical(typing.schemas, {}, {}), {}), ids, typing)
 
 
 def roughly(rows: Counter[Row]) -> Counter[Row]:

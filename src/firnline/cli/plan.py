@@ -134,9 +134,11 @@ def _show_changes(found: CodePlan) -> None:
 
 
 def _farewell(gone: Retired) -> str:
-    said = [f"{gone.collection} is not in the code any more; its log stays, with {gone.rows} rows up to {gone.upper}."]
     if gone.renamed is not None:
-        said.append(f"{gone.renamed} is made as it was: the same under another name, in a log of its own.")
+        said = [f"{gone.collection} is called {gone.renamed} now: its log goes on under that name with the next run, or --apply."]
+        said.append("Its view goes and comes under the new name; sinks, plain table, holds and approvals go on.")
+    else:
+        said = [f"{gone.collection} is not in the code any more; its log stays, with {gone.rows} rows up to {gone.upper}."]
     said += [f"{name} reads it, and does not load until it reads another." for name in gone.readers]
     said += [f"The branch {name} has it, and keeps it." for name in gone.branches]
     return " ".join(said)

@@ -61,15 +61,18 @@ class Canonical:
     Args:
         schemas: The columns of collections and their types, as far as they are known.
         functions: The fingerprints of Python functions, by the bytes that stand for them in plans.
+        names: What collections are known as that are called otherwise today.
 
     ``is_whole`` turns false when a plan does not hold all of its meaning: it calls a function that is neither Spark's own nor
     in the plan, or one whose fingerprint is not known. ``called`` are the fingerprints of the Python functions that were met.
     """
 
-    def __init__(self, schemas: Mapping[str, Sequence[tuple[str, str]]], functions: Mapping[bytes, str]) -> None:
+    def __init__(
+        self, schemas: Mapping[str, Sequence[tuple[str, str]]], functions: Mapping[bytes, str], names: Mapping[str, str]
+    ) -> None:
         self.is_whole = True
         self.called: set[str] = set()
-        self._schemas, self._functions = schemas, functions
+        self._schemas, self._functions, self._names = schemas, functions, names
         self._done: dict[int, tuple[Node, Meaning]] = {}
 
     def meaning(self, root: Node) -> Meaning:
@@ -90,11 +93,16 @@ class Canonical:
 
     def loose(self) -> Canonical:
         """One that sees neither types of what is read nor what Python functions do."""
-        return Canonical({}, dict.fromkeys(self._functions, ""))
+        return Canonical({}, dict.fromkeys(self._functions, ""), self._names)
 
     def types(self, collection: str) -> Mapping[str, str]:
         """The types of a collection's columns."""
         return dict(self._schemas.get(collection, ()))
+
+    def known_as(self, collection: str) -> str:
+        """A collection, or what one keeps beside it, by the name that its log began with."""
+        owner, kept, of = collection.partition("__")
+        return self._names.get(owner, owner) + kept + of
 
     def said(self, expression: Expression, columns: Columns) -> str:
         """What an expression over columns says."""
@@ -170,7 +178,7 @@ def _hash(*parts: str | bytes) -> str:
 def _input(of: Canonical, node: Input) -> Meaning:
     types = of.types(node.collection)
     return Meaning(
-        _hash("input", node.collection),
+        _hash("input", of.known_as(node.collection)),
         {each.id: _hash("column", each.name, types.get(each.name, "")) for each in node.columns},
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from firnline.model.gap import Gaps
@@ -14,7 +14,7 @@ from firnline.plan.rewinding import Rewind
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The frontier, gaps, the holds that were asked for, the point up to which epochs are let go of, rewinds and approvals."""
+    """The frontier, gaps, holds that were asked for, the point up to which epochs are let go of, rewinds, approvals, names."""
 
     frontier: Frontier | None = None
     gaps: Gaps = field(default_factory=Gaps)
@@ -25,6 +25,8 @@ class Agreement:
     """Those that are not replayed yet; one of them at most is not done."""
     approvals: tuple[Approval, ...] = ()
     """Of changed code, one a collection at most."""
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The former names of renamed collections, the oldest first (``plan.renaming``)."""
 
     def open_rewind(self) -> Rewind | None:
         """The rewind, or the undo, that is decided and may not be done."""

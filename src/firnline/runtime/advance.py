@@ -28,6 +28,7 @@ from firnline.runtime.branch import note_of
 from firnline.runtime.flusher import hand_over
 from firnline.runtime.plain_tables import bring_up
 from firnline.runtime.project import Declared, Project
+from firnline.runtime.renaming import keep_renamed
 from firnline.runtime.rewind import settle
 from firnline.world import world
 
@@ -65,6 +66,7 @@ def is_kept(project: Project, graph: Graph, collection: str, epoch: Epoch) -> bo
     check_target(graph.schedule, epoch)
     graph.collection(collection)
     settle(project, graph)
+    keep_renamed(project, graph, collection)
     head = project.log(graph.name, collection).head()
     if head is None or head.description.upper < epoch.upper:
         return False
@@ -164,6 +166,7 @@ def advance_by(
     collection = graph.collection(name)
     check_target(graph.schedule, target)
     settle(project, graph)
+    keep_renamed(project, graph, name)
     head = project.log(graph.name, name).head()
     merged = _merged(project, graph, collection) if head is None or head.snapshot is None else None
     plan = plan_advance(collection, graph.schedule, head.description if head else None, target, merged)

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import tarfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -192,6 +192,8 @@ def _fork(project: Project, graph: Graph, note: Note) -> None:
 
     for name in sorted(project.catalog.names(graph.name) - {TABLE}):
         fork(project.catalog, project.log(graph.name, name), project.log(note.space, name), note.at)
+    names = project.control(graph.name).agreement().names
+    project.control(note.space).rename(lambda present: replace(present, names=names))
     project.control(note.space).advance(Frontier(note.at, {}))  # which generations, the first epoch tells
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from firnline.errors import FirnlineError
 from firnline.model.epoch import Epoch
@@ -18,7 +18,11 @@ from firnline.model.outline import Difference, Outline, difference
 from firnline.plan.recomputing import Cost, History, Layer, costs, rewinds, stale_from
 from firnline.plan.rewinding import scope
 from firnline.runtime.project import Project
+from firnline.runtime.renaming import keep_renamed, renames
 from firnline.runtime.retiring import Retired, retired
+
+if TYPE_CHECKING:
+    from firnline.tables.log import Log
 
 Code = Literal["new", "same", "changed", "edited"]
 
@@ -46,14 +50,16 @@ class CodePlan:
     """Collections that have a log and no code."""
 
 
-def today(project: Project, graph: Graph, made_by: Mapping[str, Fingerprint | None]) -> dict[str, tuple[Code, Fingerprint]]:
+def today(
+    project: Project, graph: Graph, made_by: Mapping[str, Fingerprint | None], renamed: Mapping[str, str]
+) -> dict[str, tuple[Code, Fingerprint]]:
     """How today's code of every collection compares with what made its newest epoch, and its fingerprint as far as known."""
     edited = [name for name, of in made_by.items() if of is not None and of.plan and of.code != graph.fingerprints[name]]
     outlines: Mapping[str, Outline | None] = {}
     if edited:
         from firnline.runtime.offline_plan import offline_outlines
 
-        outlines = offline_outlines(project, graph, edited)
+        outlines = offline_outlines(project, graph, edited, renamed)
     found: dict[str, tuple[Code, Fingerprint]] = {}
     for name, before in made_by.items():
         outline = outlines.get(name)
@@ -69,9 +75,11 @@ def today(project: Project, graph: Graph, made_by: Mapping[str, Fingerprint | No
 
 def code_plan(project: Project, graph: Graph) -> CodePlan:
     """Compare the code of a pipeline with its log."""
-    heads = {each.name: project.log(graph.name, each.name).head() for each in graph.collections}
-    codes = today(project, graph, {name: head.fingerprint if head else None for name, head in heads.items()})
-    histories = {name: _history(project, graph, name) for name, head in heads.items() if head and head.snapshot is not None}
+    renamed = renames(project, graph)
+    logs = {each.name: project.log(graph.name, renamed.get(each.name, each.name)) for each in graph.collections}
+    heads = {name: log.head() for name, log in logs.items()}
+    codes = today(project, graph, {name: head.fingerprint if head else None for name, head in heads.items()}, renamed)
+    histories = {name: _history(logs[name]) for name, head in heads.items() if head and head.snapshot is not None}
     floor = max((head.description.since for head in heads.values() if head), default=graph.schedule.start)
     since = project.control(graph.name).agreement().kept_since(floor)
     changes, stale = [], {}
@@ -81,14 +89,14 @@ def code_plan(project: Project, graph: Graph) -> CodePlan:
         begins = stale_from(histories[name].layers, now, since) if graph.collection(name).kind == "stage" else None
         if begins is not None:
             stale[name] = begins
-        found = difference(_outline(project, graph, name), now.outline)
+        found = difference(_outline(logs[name]), now.outline)
         changes.append(Change(name, code, found, None if begins is None else graph.schedule.label(begins)))
     again, stays = costs(graph, histories, stale)
-    return CodePlan(graph.name, tuple(changes), tuple(again), tuple(stays), retired(project, graph))
+    return CodePlan(graph.name, tuple(changes), tuple(again), tuple(stays), retired(project, graph, renamed))
 
 
 def apply(project: Project, graph: Graph, found: CodePlan, owner: str, first: str | None = None) -> list[Epoch]:
-    """Approve what changed and rewind what that makes stale; the epochs that are to be computed then.
+    """Keep what is renamed, approve what changed and rewind what that makes stale; the epochs that are to be computed then.
 
     Args:
         project: The project.
@@ -100,6 +108,8 @@ def apply(project: Project, graph: Graph, found: CodePlan, owner: str, first: st
     from firnline.runtime.approving import approve
     from firnline.runtime.rewind import rewind
 
+    for each in graph.collections:
+        keep_renamed(project, graph, each.name)
     schedule, frontier = graph.schedule, project.control(graph.name).frontier()
     least = schedule.start if first is None else schedule.epoch_at(schedule.point(first)).lower
     stale = {each.collection: max(schedule.point(each.since), least) for each in found.changes if each.since is not None}
@@ -112,18 +122,17 @@ def apply(project: Project, graph: Graph, found: CodePlan, owner: str, first: st
     return list(schedule.epochs(min(stale.values()), frontier.upper)) if stale and frontier is not None else []
 
 
-def _history(project: Project, graph: Graph, name: str) -> History:
+def _history(log: Log) -> History:
     from firnline.tables.log import cut_into, entries_of
 
-    table = project.log(graph.name, name).load()
+    table = log.load()
     assert table is not None, "it has a head"
     layers = [Layer(each.lower, each.description.upper, each.fingerprint, each.rows, each.seconds) for each in entries_of(table)]
     return History(layers, cut_into(table))
 
 
-def _outline(project: Project, graph: Graph, name: str) -> Outline | None:
+def _outline(log: Log) -> Outline | None:
     """What is written down of the plan that made the newest layer."""
-    log = project.log(graph.name, name)
     try:
         return next((log.sidecar(entry).fingerprint.outline for entry in log.entries()), None)
     except FirnlineError:

@@ -53,6 +53,7 @@ from firnline.runtime.attempt import Staged
 from firnline.runtime.evaluation import in_order
 from firnline.runtime.finding import Finding
 from firnline.runtime.recursion import Iterations, Recursion
+from firnline.runtime.renaming import inputs_of
 from firnline.runtime.stage_plan import StagePlan
 from firnline.runtime.waves import Cut, cut_of
 from firnline.runtime.writing import Destination, Placement, Rebuilding
@@ -271,7 +272,7 @@ class Derived:
             return False
         log, graph = self._log_of(step), self.run.declared.graph
         newest = next(log.entries(), None)
-        read = {} if newest is None else log.sidecar(newest).inputs
+        read = {} if newest is None else inputs_of(self.run.project, graph, log.sidecar(newest))
         for name, of in self.inputs.items():
             if newest is not None and name in read and read[name].generation != of.generation:
                 since = rewound_since(self.run.project.log(graph.name, name), read[name].generation)

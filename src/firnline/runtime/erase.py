@@ -28,6 +28,7 @@ from firnline.runtime.forgetting import check_places, forget_copies, forget_note
 from firnline.runtime.merge import by_part
 from firnline.runtime.project import Declared, Project
 from firnline.runtime.proof import Proof, prove
+from firnline.runtime.renaming import inputs_of
 from firnline.runtime.safepoint import let_go_upto, safe_point
 from firnline.tables.erasing import base_of, replace_all, start_of, strays
 from firnline.tables.layers import layers
@@ -222,10 +223,10 @@ class _Erasing:
             tables = [self._table(name) for name in self._logs_of(collection)]
             return all(base_of(of) is not None and not self._matching(of) for of in tables)
         *_, entry = entries_of(table)
-        read = self.project.log(self.graph.name, collection.name).sidecar(entry).inputs
+        read = inputs_of(self.project, self.graph, self.project.log(self.graph.name, collection.name).sidecar(entry))
         for name in collection.inputs:
             of = self._table(name)
-            erased, through = base_of(of), of.snapshots.get(read[name].snapshot)
+            erased, through = base_of(of), of.snapshots.get(read[name].snapshot) if name in read else None
             if erased is not None and (through is None or through.sequence < erased.sequence):
                 return False
         return True

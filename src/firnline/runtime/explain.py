@@ -23,6 +23,7 @@ from firnline.model.names import BOOKKEEPING, is_reserved
 from firnline.runtime.evaluation import told as telling
 from firnline.runtime.explained import Explained, Operator, remember
 from firnline.runtime.project import Declared, Project
+from firnline.runtime.renaming import known_names
 from firnline.runtime.stage_plan import StagePlan, made_of, plan_of
 
 _logger = logging.getLogger(__name__)
@@ -77,7 +78,7 @@ def _explained(project: Project, declared: Declared, session: SparkSession, coll
         columns = [column for column in session.table(table).columns if column not in BOOKKEEPING]
         frames[name] = state(session, table, head.snapshot, head.description.upper, columns)
     made = made_of(session, declared, collection, frames, declared.graph.schedule.start)
-    plan = plan_of(session, collection, frames, made, declared.graph)
+    plan = plan_of(session, collection, frames, made, declared.graph, known_names(project, declared.graph, collection))
     found = explained(collection, plan)
     remember(project.settings, declared.graph, collection.name, found)
     return Explanation(

@@ -43,7 +43,7 @@ def stray_copies(project: Project, graph: Graph, logs: Sequence[str]) -> Iterato
     replicas = Replicas(project, graph)
     for url, place in replicas.places.items():
         for name in logs:
-            listed = place.paths(f"{graph.name}/{name}")
+            listed = place.paths(_folder(project, graph, name))
             named = _named(project, graph, name)  # after the listing: what was copied since is not in it
             copies = (path for path in listed if COPIES not in f"/{path}")
             yield from ((url, path) for path in copies if file_key(f"{project.catalog.warehouse}/{path}") not in named)
@@ -62,6 +62,14 @@ def forget_copies(project: Project, graph: Graph, logs: Sequence[str]) -> int:
                 if any(file_key(f"{project.catalog.warehouse}/{file.path}") not in named for file in record.files):
                     replicas.drop(name, record)
     return count
+
+
+def _folder(project: Project, graph: Graph, name: str) -> str:
+    """Where a log's files are, below the warehouse: of one that was renamed not where its name says."""
+    from firnline.replicas.place import below
+
+    table = project.log(graph.name, name).load()
+    return f"{graph.name}/{name}" if table is None else below(project.catalog.warehouse, table.location)
 
 
 def _named(project: Project, graph: Graph, name: str) -> set[str]:

@@ -18,6 +18,7 @@ from firnline.model.graph import Graph
 from firnline.model.names import QUARANTINE
 from firnline.plan.safepoint import compacted
 from firnline.runtime.project import Project
+from firnline.runtime.renaming import inputs_of
 
 if TYPE_CHECKING:
     from firnline.tables.log import Entry, Log
@@ -194,7 +195,8 @@ class _Logs:
         """What a publication read, by the names that the pipeline that was asked about has for it."""
         of = publication.log.pipeline
         prefix = "" if of == self.graph.name else f"{of}."
-        return [(name if is_foreign(name) else prefix + name, how) for name, how in sorted(publication.sidecar.inputs.items())]
+        read = inputs_of(self._project, self.graph_of(publication), publication.sidecar)
+        return [(name if is_foreign(name) else prefix + name, how) for name, how in sorted(read.items())]
 
     def graph_of(self, publication: _Publication) -> Graph:
         """The pipeline whose epochs a publication holds."""
@@ -236,21 +238,21 @@ def _downstream(logs: _Logs, target: _Publication) -> Iterator[_Read]:
     while waiting:
         found = waiting.pop(0)
         for collection in logs.graph.collections:
-            reader = _first_reader(logs.publications(collection.name), found)
+            reader = _first_reader(logs, collection.name, found)
             if reader is not None:
-                yield _Read(reader, found, reader.sidecar.inputs[found.log.collection])
+                yield _Read(reader, found, dict(logs.inputs(reader))[found.log.collection])
                 if reader not in done:
                     done.add(reader)
                     waiting.append(reader)
 
 
-def _first_reader(publications: list[_Publication], of: _Publication) -> _Publication | None:
+def _first_reader(logs: _Logs, collection: str, of: _Publication) -> _Publication | None:
     """The first publication that reads another's collection after it; what is read hangs on the code, so few sidecars tell."""
     code = None
-    for each in publications:
+    for each in logs.publications(collection):
         if each.entry.description.upper > of.entry.lower and each.entry.fingerprint.code != code:
             code = each.entry.fingerprint.code
-            if of.log.collection in each.sidecar.inputs:
+            if of.log.collection in dict(logs.inputs(each)):
                 return each
     return None
 

@@ -26,6 +26,7 @@ from firnline.tables.avro import unpacked
 from firnline.tables.control import TABLE as CONTROL
 from firnline.tables.erasing import strays
 from firnline.tables.log import head_of
+from firnline.tables.trash import file_key
 from firnline.world import world
 
 if TYPE_CHECKING:
@@ -198,7 +199,7 @@ class _Proving:
 
     def _is_explained(self, value: str, path: str, tables: Iterable[Metadata]) -> bool:
         """Whether a row that stays has the value, in a log whose file this is."""
-        ours = [table for table in tables if f"/{table.pipeline}/{table.name}/" in path]
+        ours = [table for table in tables if file_key(path).startswith(f"{file_key(table.location)}/")]
         return any(self._holds(table, value) for table in ours)
 
     def _holds(self, table: Metadata, value: str) -> bool:

@@ -25,6 +25,7 @@ from firnline.plan.rerunning import Held, check_replay, meaning, reach
 from firnline.plan.rewinding import logs_of, scope
 from firnline.runtime.approving import todays
 from firnline.runtime.project import Declared, Project
+from firnline.runtime.renaming import inputs_of, keep_renamed
 from firnline.runtime.reuse import is_same_input
 from firnline.runtime.rewind import floor_of, heads_of, rewind, settle
 from firnline.world import world
@@ -63,6 +64,7 @@ class Rerun:
         """Whether there is nothing to do for a collection; takes no Spark. Changed code that may not run is refused."""
         check_target(self.graph.schedule, self.epoch)
         settle(self.project, self.graph)
+        keep_renamed(self.project, self.graph, name)
         collection = self.graph.collection(name)
         entry = self._entry(name)
         if entry is None or self._reach(name) > self._upper(name):
@@ -76,6 +78,7 @@ class Rerun:
         """Rewind a collection if that is meant; through which epoch to advance it then, and which one not to reuse."""
         check_target(self.graph.schedule, self.epoch)
         settle(self.project, self.graph)
+        keep_renamed(self.project, self.graph, name)
         collection = self.graph.collection(name)
         stages = scope(self.graph, name)
         seen = heads_of(self.project, self.graph, logs_of(stages, self.project.catalog.names(self.graph.name)))
@@ -133,7 +136,7 @@ class Rerun:
         """Whether a collection of another pipeline was rewound since it was read, and came out otherwise."""
         if not any(map(is_foreign, collection.inputs)):
             return False
-        read = self.project.log(self.graph.name, collection.name).sidecar(entry).inputs
+        read = inputs_of(self.project, self.graph, self.project.log(self.graph.name, collection.name).sidecar(entry))
         return not all(
             is_same_input(self.project, self.graph, name, of, self.epoch) for name, of in read.items() if is_foreign(name)
         )

@@ -1,6 +1,7 @@
-"""Logs whose collections the code does not have any more: found, recognised under a new name, and let go of on request.
+"""Logs whose collections the code does not have any more: found, and let go of on request.
 
-Nothing happens to such a log by itself: it keeps its rows and takes no epoch, and the frontier goes on without it.
+Nothing happens to such a log by itself, unless its collection has another name now (``renaming``): it keeps its rows and takes no
+epoch, and the frontier goes on without it.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from firnline.errors import FirnlineError
-from firnline.model.fingerprint import Fingerprint
 from firnline.model.graph import Graph
+from firnline.plan.renaming import forgotten
 from firnline.runtime.project import Project
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Retired:
 
     collection: str
     renamed: str | None
-    """The collection that is made as it was, and has no log yet."""
+    """The collection that goes on with its log."""
     upper: str
     rows: int
     bytes: int
@@ -34,14 +35,12 @@ class Retired:
     """Pipelines that read it, and do not load until they read another."""
 
 
-def retired(project: Project, graph: Graph) -> tuple[Retired, ...]:
-    """The collections of a pipeline that have a log and no code."""
+def retired(project: Project, graph: Graph, renamed: Mapping[str, str]) -> tuple[Retired, ...]:
+    """The collections of a pipeline that have a log and no code; ``renamed`` are those that are called otherwise now."""
     tables = _tables(project, graph)
     names = sorted({name.partition("__")[0] for name in tables})
-    if not names:
-        return ()
-    today = _without_log(project, graph)
-    return tuple(_told(project, graph, name, tables, today) for name in names if name in tables)
+    new = {old: new for new, old in renamed.items()}
+    return tuple(_told(project, graph, name, tables, new.get(name)) for name in names if name in tables)
 
 
 def retire(project: Project, graph: Graph, collection: str) -> tuple[str, ...]:
@@ -66,6 +65,7 @@ def retire(project: Project, graph: Graph, collection: str) -> tuple[str, ...]:
     catalog.forget_view(f"{graph.name}{views.NAMESPACE}", collection)
     for table in sorted(own, key=lambda each: (each.pipeline, each.name) == (graph.name, collection)):  # the log last
         catalog.forget(table)
+    project.control(graph.name).rename(lambda present: forgotten(present, collection))
     return tuple(f"{table.pipeline}.{table.name}" for table in own)
 
 
@@ -79,23 +79,11 @@ def _tables(project: Project, graph: Graph) -> dict[str, Metadata]:
     return {name: table for name, table in found.items() if table is not None}
 
 
-def _without_log(project: Project, graph: Graph) -> dict[str, Fingerprint]:
-    """The collections that have code and no log, with what makes them."""
-    from firnline.runtime.offline_plan import offline_plans
-
-    there = project.catalog.names(graph.name)
-    new = [each for each in graph.collections if each.name not in there]
-    asked = [each.name for each in new if each.kind == "stage" and all(name in there for name in each.inputs)]
-    plans: Mapping[str, str | None] = offline_plans(project, graph, asked) if asked else {}
-    return {each.name: Fingerprint(graph.fingerprints[each.name], plans.get(each.name)) for each in new}
-
-
-def _told(project: Project, graph: Graph, name: str, tables: Mapping[str, Metadata], today: Mapping[str, Fingerprint]) -> Retired:
+def _told(project: Project, graph: Graph, name: str, tables: Mapping[str, Metadata], renamed: str | None) -> Retired:
     from firnline.tables.log import entries_of, head_of
 
     table = tables[name]
     head = head_of(table)
-    renamed = next((new for new, made_by in today.items() if head.fingerprint and made_by.is_same(head.fingerprint)), None)
     own = [each for other, each in tables.items() if other.partition("__")[0] == name]
     size = sum(int(each.head.summary.get("total-files-size", 0)) for each in own if each.head is not None)
     branches = tuple(

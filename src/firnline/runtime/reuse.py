@@ -20,6 +20,7 @@ from firnline.model.gap import Gaps
 from firnline.model.graph import Graph
 from firnline.model.names import QUARANTINE
 from firnline.runtime.project import Project
+from firnline.runtime.renaming import inputs_of
 
 if TYPE_CHECKING:
     from firnline.runtime.attempt import Published
@@ -54,7 +55,7 @@ def reused(
             return None
     log = project.log(graph.name, collection.name)
     before = log.sidecar(own[1].entry)
-    read = {name: _again(of, inputs[name]) for name, of in before.inputs.items()}
+    read = {name: _again(of, inputs[name]) for name, of in inputs_of(project, graph, before).items()}
     verdict = republish(project.catalog, log, own[1], replace(before, attempt=attempt, inputs=read))
     return Published(verdict, before.total(), is_reused=True)
 
@@ -101,7 +102,7 @@ def _found(project: Project, graph: Graph, collection: Collection, generation: i
                 return []
             found.append((name, taken))
     # Inputs last: where they were rewound since, so was what was looked at before, and its publish is refused.
-    read = before.inputs
+    read = inputs_of(project, graph, before)
     is_same = read.keys() == set(collection.inputs) and all(is_same_input(project, graph, *each, epoch) for each in read.items())
     return [*found, (collection.name, own)] if is_same and project.control(graph.name).gaps() == Gaps() else []
 

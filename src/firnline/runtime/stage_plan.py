@@ -108,11 +108,13 @@ def plan_of(
     frames: Mapping[str, DataFrame],
     made: Made,
     graph: Graph,
+    names: Mapping[str, str],
     fit: Fit = lambda frame, _: frame,
 ) -> StagePlan:
     """The plan of what a stage's function made of its inputs; a refusal that its ``refresh`` does not allow is raised.
 
-    ``fit`` gives the rows the columns of the log, once it is known what the plan means.
+    ``names`` are what collections are known as that are called otherwise today (``runtime.renaming``). ``fit`` gives the rows the
+    columns of the log, once it is known what the plan means.
     """
 
     def schema(frame: DataFrame) -> Schema:
@@ -129,10 +131,10 @@ def plan_of(
         bound = binder.bind(made.relation)
         time = [("time", "timestamp" if graph.schedule.timed else "bigint")]
         typing = Typing({EPOCH_TIME: time, **{name: schema(frame) for name, frame in frames.items()}}, analyze)
-        outline = outline_of(bound, collection, Canonical(typing.schemas, made.functions))
+        outline = outline_of(bound, collection, Canonical(typing.schemas, made.functions, names))
         frame = fit(made.frame, outline)
         bound = bound if frame is made.frame else binder.bind(relation_of(frame))
-        canonical = Canonical(typing.schemas, made.functions)
+        canonical = Canonical(typing.schemas, made.functions, names)
         keys = {name: graph.collection(name).keys for name in (*frames, collection.name)}
         steps = arranged(bound.node, collection.name, typing, canonical, keys, is_kept=collection.refresh != "full")
     except FirnlineError as refusal:

@@ -39,6 +39,7 @@ from firnline.runtime.finding import held
 from firnline.runtime.intake import intake_of
 from firnline.runtime.intake.taking import Taking
 from firnline.runtime.project import Declared, Project
+from firnline.runtime.renaming import known_names
 from firnline.runtime.stage_plan import StagePlan, made_of, plan_of
 from firnline.runtime.writing import Destination, Placement, Rebuilding, Renamed, Rewriting, stored_in
 from firnline.tables.evolving import names_today
@@ -108,7 +109,7 @@ class StageRun:
         with told(self.collection, "plan", self.project.settings):
             frames = {name: self.input(name, head) for name, head in heads.items() if head is not None}
             made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
-            outline = plan_of(self.session, self.collection, frames, made, self.declared.graph).outline
+            outline = plan_of(self.session, self.collection, frames, made, self.declared.graph, self._names).outline
         return None if outline is None else outline.plan
 
     def check_rebuildable(self) -> None:
@@ -127,7 +128,7 @@ class StageRun:
         inputs = {name: head for name, head in heads.items() if head is not None}
         frames = {name: self.input(name, head) for name, head in inputs.items()}
         made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
-        plan = plan_of(self.session, self.collection, frames, made, self.declared.graph, self.fitted)
+        plan = plan_of(self.session, self.collection, frames, made, self.declared.graph, self._names, self.fitted)
         destination = Rebuilding.beside(self.into(plan.frame.schema), is_written=is_written)
         lineages = {name: self.lineage(name, head) for name, head in inputs.items()}
         return Derived(self, plan, destination, lineages, destination.parts)
@@ -138,7 +139,7 @@ class StageRun:
             heads = {name: self.project.log(self.declared.graph.name, name).head() for name in self.collection.inputs}
             frames = {name: self.input(name, head) for name, head in heads.items() if head is not None}
             made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
-            plan = plan_of(self.session, self.collection, frames, made, self.declared.graph, self.fitted)
+            plan = plan_of(self.session, self.collection, frames, made, self.declared.graph, self._names, self.fitted)
             if destination.log.collection == self.collection.name:
                 destination.check(plan.frame.schema)
             derived = Derived(self, plan, destination, {}, destination.parts, "replay" if is_corrected else None)
@@ -228,7 +229,7 @@ class StageRun:
             inputs = {name: head for name, head in heads.items() if head is not None}
         frames = {name: self.input(name, head) for name, head in inputs.items()}
         made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
-        plan = plan_of(self.session, self.collection, frames, made, self.declared.graph, self.fitted)
+        plan = plan_of(self.session, self.collection, frames, made, self.declared.graph, self._names, self.fitted)
         self._check_change(plan, control.agreement().approvals)
         note(self.project, self.declared.graph, self.collection, plan)
         destination = self.into(plan.frame.schema, renamed=self._renamed(plan.outline))
@@ -317,6 +318,11 @@ class StageRun:
         if newest is None or made_by is None:
             return None, {}
         return made_by, names_today(table, newest.snapshot, made_by.columns)
+
+    @property
+    def _names(self) -> Mapping[str, str]:
+        """What the collections of the plan are known as that are called otherwise today."""
+        return known_names(self.project, self.declared.graph, self.collection)
 
     def input(self, name: str, head: Head) -> DataFrame:
         """The state of an input at this epoch, however far its log has gone since."""

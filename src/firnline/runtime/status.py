@@ -17,6 +17,7 @@ from firnline.plan.rewinding import Rewind
 from firnline.runtime.code_plan import today
 from firnline.runtime.gaps import of_pipeline, sentence
 from firnline.runtime.project import Project
+from firnline.runtime.renaming import renames
 from firnline.runtime.safepoint import safe_point
 from firnline.world import world
 
@@ -180,14 +181,15 @@ Heads = dict[str, tuple[Description | None, Fingerprint | None]]
 
 def _heads(project: Project, graph: Graph) -> Heads:
     found: Heads = {}
+    renamed = renames(project, graph)
     for collection in graph.collections:
-        head = project.log(graph.name, collection.name).head()
+        head = project.log(graph.name, renamed.get(collection.name, collection.name)).head()
         found[collection.name] = (head.description, head.fingerprint) if head else (None, None)
     return found
 
 
 def _codes(project: Project, graph: Graph, heads: Heads) -> dict[str, str]:
-    found = today(project, graph, {name: made_by for name, (_, made_by) in heads.items()})
+    found = today(project, graph, {name: made_by for name, (_, made_by) in heads.items()}, renames(project, graph))
     return {name: code for name, (code, _) in found.items()}
 
 

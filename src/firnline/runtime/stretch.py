@@ -37,6 +37,7 @@ from firnline.runtime.attempt import Apart, Digests, Published
 from firnline.runtime.derived import Derived
 from firnline.runtime.evaluation import in_order, told
 from firnline.runtime.intake import adopts, intake_of
+from firnline.runtime.renaming import known_names
 from firnline.runtime.stage_plan import made_of, plan_of
 from firnline.runtime.stage_run import StageRun
 from firnline.runtime.writing import Destination
@@ -112,7 +113,7 @@ class Stretch:
         span = replace(first, epoch=Epoch(first.epoch.lower, runs[-1].epoch.upper))
         frames = {name: span.input(name, head) for name, head in self.inputs.items()}
         made = made_of(span.session, span.declared, collection, frames, span.epoch.upper)
-        plan = plan_of(span.session, collection, frames, made, graph, span.fitted)
+        plan = plan_of(span.session, collection, frames, made, graph, known_names(span.project, graph, collection), span.fitted)
         reason = str(plan.refusal) if plan.steps is None else apart(plan.steps)
         if reason is not None:
             return Apart(reason, is_lasting=True)

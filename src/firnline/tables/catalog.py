@@ -113,7 +113,7 @@ class Catalog:
             self.opened.create_table(
                 (pipeline, name),
                 schema,
-                f"{self.warehouse}/{pipeline}/{name}",
+                self._free_folder(f"{self.warehouse}/{pipeline}/{name}"),
                 PartitionSpec(*parts),
                 order,
                 dict(properties),
@@ -121,6 +121,17 @@ class Catalog:
         found = self.table(pipeline, name)
         assert found is not None, "a table that is created stays"
         return found
+
+    def _free_folder(self, folder: str) -> str:
+        """A folder that no table has, nor had: one that was renamed keeps its own, and of one that was retired files wait."""
+        return f"{folder}-{uuid4().hex[:8]}" if self.paths(f"{folder}/metadata") else folder
+
+    def rename(self, pipeline: str, name: str, new: str) -> None:
+        """Let a table have another name; its folder stays. Of two who do it at once, one does."""
+        from pyiceberg.exceptions import NoSuchTableError, TableAlreadyExistsError
+
+        with self._answering(), suppress(NoSuchTableError, TableAlreadyExistsError):
+            self.opened.rename_table((pipeline, name), (pipeline, new))
 
     def forget(self, table: Metadata) -> bool:
         """Take a table out of the catalog, files untouched, if it is still exactly as it was looked at; whether it was."""

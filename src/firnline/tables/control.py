@@ -1,9 +1,9 @@
 """The control table ``_frontier`` of a pipeline: small, one commit per decision that readers must see at once.
 
 The head's summary holds the whole agreement: the frontier, the gap ledger, the holds, the point up to which epochs are let go of,
-the rewinds and the approvals of changed code. A commit replaces some of them only if nobody changed any meanwhile, and carries
-the others over. So of a hold and of letting go one comes first: who lets go sees the hold, or who holds is refused what is let go
-of.
+the rewinds, the approvals of changed code and the former names of collections. A commit replaces some of them only if
+nobody changed any meanwhile, and carries the others over. So of a hold and of letting go one comes first: who lets go sees the
+hold, or who holds is refused what is let go of.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ GAPS = "firnline.gaps"
 HOLDS = "firnline.holds"
 REWINDS = "firnline.rewinds"
 APPROVALS = "firnline.approvals"
-_TOLD = (FRONTIER, GAPS, HOLDS, SINCE, REWINDS, APPROVALS)
+NAMES = "firnline.names"
+_TOLD = (FRONTIER, GAPS, HOLDS, SINCE, REWINDS, APPROVALS, NAMES)
 
 
 class Control:
@@ -169,6 +170,17 @@ class Control:
 
         self._agreed("the approvals", change, lambda: world().reach("safepoint.committed"))
 
+    def rename(self, change: Callable[[Agreement], Agreement]) -> None:
+        """Write down that collections are called otherwise, unless it is."""
+
+        def renamed(present: Agreement) -> Agreement:
+            changed = change(present)
+            if changed != present:
+                world().reach("rename.deciding")
+            return changed
+
+        self._agreed("the names", renamed, lambda: world().reach("rename.decided"))
+
     def exchange(self, change: Exchange) -> None:
         """Put the same state onto the head with a manifest list that can be read."""
 
@@ -234,6 +246,8 @@ def _summary(agreement: Agreement) -> dict[str, str]:
         summary[REWINDS] = json.dumps([rewind.as_json() for rewind in agreement.rewinds])
     if agreement.approvals:
         summary[APPROVALS] = json.dumps([approval.as_json() for approval in agreement.approvals])
+    if agreement.names:
+        summary[NAMES] = json.dumps(dict(agreement.names))
     return summary
 
 
@@ -249,4 +263,5 @@ def _read(table: Metadata) -> Agreement:
         told.get(SINCE),
         tuple(Rewind.of_json(entry) for entry in told.get(REWINDS, ())),
         tuple(Approval(**entry) for entry in told.get(APPROVALS, ())),
+        {name: tuple(former) for name, former in told.get(NAMES, {}).items()},
     )

@@ -38,4 +38,4 @@ def bound(stage: Stage, orders: str = ORDERS) -> tuple[Bound, Canonical]:
         found = Binder(inputs, refuse).bind(relation)
     types = {name: [(each.name, each.dataType.simpleString()) for each in of.fields] for name, of in schemas.items()}
     known_functions = {pickled: fingerprint(each, Path(__file__).parent) for pickled, each in functions.items()}
-    return found, Canonical(types, known_functions)
+    return found, Canonical(types, known_functions, {})

@@ -32,7 +32,7 @@ def bound(relation: Relation, skipped: int = 0) -> Bound:
 
 def plan_hash(relation: Relation, skipped: int = 0) -> str:
     found = bound(relation, skipped)
-    return Canonical({}, {}).hash(found.node, [field.id for field in found.fields])
+    return Canonical({}, {}, {}).hash(found.node, [field.id for field in found.fields])
 
 
 def large(least: int, name: str = "big") -> Relation:

@@ -1,0 +1,102 @@
+"""A collection under a new name: what it is known as, and what the control table says then.
+
+A plan's fingerprint names what it reads. So that a new name changes no plan, a renamed collection is known there as what its log
+began as, whatever it is called today; a later collection that takes up the old name is known as something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from firnline.model.gap import Gap, Gaps
+from firnline.model.hold import Hold
+from firnline.plan.agreement import Agreement
+
+T = TypeVar("T")
+Name = Callable[[str], str]
+Former = Mapping[str, tuple[str, ...]]
+"""The former names of renamed collections, the oldest first: what they are known as."""
+
+
+def known_as(names: Former, collection: str) -> str:
+    """What a collection is known as in plans.
+
+    >>> [known_as({"sales": ("revenue", "income")}, name) for name in ("visits", "sales", "revenue")]
+    ['visits', 'revenue', 'revenue+']
+    """
+    if collection in names:
+        return names[collection][0]
+    found, taken = collection, {first for first, *_ in names.values()}
+    while found in taken:
+        found += "+"
+    return found
+
+
+def called_now(names: Former, collection: str) -> str:
+    """What a collection is called today that something was made from under a name which no log has any more.
+
+    >>> [called_now({"sales": ("revenue", "income")}, name) for name in ("income", "costs")]
+    ['sales', 'costs']
+    """
+    return next((new for new, former in names.items() if collection in former), collection)
+
+
+def is_of(log: str, collection: str) -> bool:
+    """Whether a log is a collection's own, or kept beside it."""
+    return log == collection or log.startswith(f"{collection}__")
+
+
+def called(log: str, old: str, new: str) -> str:
+    """What a log is called once a collection has another name.
+
+    >>> [called(log, "revenue", "sales") for log in ("revenue", "revenue__ab12", "revenue_by_ip")]
+    ['sales', 'sales__ab12', 'revenue_by_ip']
+    """
+    return new + log.removeprefix(old) if is_of(log, old) else log
+
+
+def renamed(present: Agreement, old: str, new: str) -> Agreement:
+    """What the control table says once a collection has another name: all that it said of the old one."""
+
+    def name(log: str) -> str:
+        return called(log, old, new)
+
+    frontier, names = present.frontier, present.names
+    if new not in names:  # whoever died after it was written down writes it down again
+        former = (*names.get(old, (known_as(names, old),)), *([old] if old in names else []))
+        names = {**{each: of for each, of in names.items() if each != old}, new: former}
+    return replace(
+        present,
+        frontier=frontier and replace(frontier, generations=_keyed(frontier.generations, name)),
+        gaps=Gaps(tuple(_gap(each, name) for each in present.gaps.gaps), _keyed(present.gaps.corrections, name)),
+        holds=tuple(_hold(each, name) for each in present.holds),
+        rewinds=tuple(
+            replace(each, logs=_keyed(each.logs, name), stages=tuple(map(name, each.stages))) for each in present.rewinds
+        ),
+        approvals=tuple(replace(each, collection=name(each.collection)) for each in present.approvals),
+        names=names,
+    )
+
+
+def forgotten(present: Agreement, collection: str) -> Agreement:
+    """What the control table says once a collection has no log: what comes after it under this name is something else."""
+    return replace(present, names={name: of for name, of in present.names.items() if name != collection})
+
+
+def _gap(gap: Gap, name: Name) -> Gap:
+    return replace(gap, collection=name(gap.collection), before=_keyed(gap.before, name), after=_keyed(gap.after, name))
+
+
+def _hold(hold: Hold, name: Name) -> Hold:
+    return replace(
+        hold,
+        delivered=None if hold.delivered is None else _keyed(hold.delivered, name),
+        seen=None if hold.seen is None else _keyed(hold.seen, name),
+        back=tuple(replace(each, logs=_keyed(each.logs, name)) for each in hold.back),
+    )
+
+
+def _keyed(found: Mapping[str, T], name: Name) -> dict[str, T]:
+    return {name(key): value for key, value in found.items()}
