@@ -4,6 +4,9 @@ One position (line, point) stands for it: the state at the point, of the line th
 rewind to E puts whoever may have seen more onto the next line. Of a log that went back it has then seen the state at E, of this
 line, and the epochs from E on up to where it was, of the generation before: these are void. Whoever is told the changes from E
 on, less what is void, has seen the state that they lead to. Logs that did not go back stay seen as far as they were.
+
+Of a sink, ``delivered`` names the collections that this is about. What it delivers just now, from its point on, its hold does not
+say yet: it too may have seen more.
 """
 
 from __future__ import annotations
@@ -58,6 +61,8 @@ def parsed(position: str | None) -> tuple[str | None, int]:
 
 def seen_of(hold: Hold, name: str) -> Seen:
     """What the owner of a hold has seen of a collection."""
+    if not _concerns(hold, name):
+        return Seen(hold.at)
     return _folded(_seen(hold).get(name, _others(hold)), name, hold.back)
 
 
@@ -70,45 +75,50 @@ def moved(hold: Hold, line: int, point: int, anew: Iterable[str] = ()) -> Hold |
         point: The point.
         anew: The collections that it has seen for the first time.
     """
-    told = len(hold.back) - (hold.line - line)
-    if not 0 <= told <= len(hold.back):
+    told = _told(hold, line)
+    if told is None:
         return None
-    names = {*_seen(hold), *(name for back in hold.back[:told] for name in back.logs), *anew}
-    at = {name: _folded(_seen(hold).get(name, _others(hold)), name, hold.back[:told]).at for name in names}
-    at |= dict.fromkeys(anew, point)
+    at = _seen_on(hold, told, anew) | dict.fromkeys(anew, point)
     others = max(_others(hold), point)
     seen = {name: max(each, point) for name, each in at.items()}
     return _placed(replace(hold, back=hold.back[told:]), others, {name: each for name, each in seen.items() if each != others})
 
 
+def stood(hold: Hold, line: int) -> int | None:
+    """Where a hold stood on a line, as far as it knew; None if that line was left long ago."""
+    told = _told(hold, line)
+    if told is None:
+        return None
+    if hold.kind == "sink" and hold.delivered is None:
+        return min((_others(hold), *(back.to for back in hold.back[:told])))
+    return min((_others(hold), *_seen_on(hold, told).values()))
+
+
 def taken_back(hold: Hold, to: int, logs: Mapping[str, int]) -> Hold:
     """The hold of a sink or reader after a rewind; no other changes.
 
-    A reader may have seen more than its hold says, since it says so afterwards.
+    Either may have seen more than its hold says, since that is said afterwards; a sink no more than the epoch at its point.
 
     Args:
         hold: The hold.
         to: The point that logs went back to.
         logs: The generations that they begin.
     """
-    if hold.kind == "sink":
-        known = hold.delivered or {}
-        concerned = {name: each for name, each in logs.items() if name in known}
-        if hold.delivered is None:
-            return hold if hold.at <= to else replace(hold, at=to, line=hold.line + 1)
-        if all(seen_of(hold, name).at <= to for name in concerned):
-            return hold
-    elif hold.kind == "reader":
-        concerned = {name: each for name, each in logs.items() if _is_readable(name)}
-    else:
+    if hold.kind not in ("sink", "reader"):
         return hold
-    back = Back(to, {name: generation - 1 for name, generation in concerned.items()})
-    return _placed(replace(hold, back=(*hold.back, back), line=hold.line + 1), _others(hold), _seen(hold))
+    back = Back(to, {name: generation - 1 for name, generation in logs.items() if _is_readable(name)})
+    after = replace(hold, back=(*hold.back, back), line=hold.line + 1)
+    if hold.kind == "sink" and hold.delivered is None:
+        return hold if hold.at < to else replace(after, at=to, ahead=_others(hold))
+    if hold.kind == "sink" and all(seen_of(hold, name).at < to for name in back.logs if _concerns(hold, name)):
+        return hold
+    return _placed(after, _others(hold), _seen(hold))
 
 
 def voided(holds: Iterable[Hold], log: str) -> frozenset[int]:
-    """The generations of a log that somebody has seen, and has to be told what of it is void."""
-    return frozenset(each.generation for hold in holds for each in seen_of(hold, log).void)
+    """The generations of a log of which somebody may have seen more than is true, and has to be told what."""
+    concerned = (hold for hold in holds if _concerns(hold, log) or hold.delivered is None)
+    return frozenset(back.logs[log] for hold in concerned for back in hold.back if log in back.logs)
 
 
 def _seen(hold: Hold) -> Mapping[str, int]:
@@ -128,12 +138,31 @@ def _folded(at: int, name: str, back: Iterable[Back]) -> Seen:
     return Seen(at, tuple(void))
 
 
+def _told(hold: Hold, line: int) -> int | None:
+    """How many of the rewinds that a hold keeps came before a line; None if it keeps none so old, or the line is none yet."""
+    told = len(hold.back) - (hold.line - line)
+    return told if 0 <= told <= len(hold.back) else None
+
+
+def _seen_on(hold: Hold, told: int, anew: Iterable[str] = ()) -> dict[str, int]:
+    """Up to where single collections were seen, after so many of the rewinds."""
+    names = {*_seen(hold), *(name for back in hold.back[:told] for name in back.logs), *anew}
+    several = (name for name in names if _concerns(hold, name))
+    return {name: _folded(_seen(hold).get(name, _others(hold)), name, hold.back[:told]).at for name in several}
+
+
 def _placed(hold: Hold, others: int, seen: Mapping[str, int]) -> Hold:
     """A hold at the least of all that its owner has seen."""
     ahead = replace(hold, ahead=others, seen=dict(seen) or None)
-    names: Names[str] = {*seen, *(name for back in hold.back for name in back.logs)}
+    logs: Names[str] = {*seen, *(name for back in hold.back for name in back.logs)}
+    names = [name for name in logs if _concerns(hold, name)]
     at = min((others, *(seen_of(ahead, name).at for name in names)))
     return replace(ahead, at=at, ahead=None if at == others and not names else others)
+
+
+def _concerns(hold: Hold, name: str) -> bool:
+    """Whether what becomes of a collection concerns the owner of a hold: not if it is a sink that has not delivered it."""
+    return hold.kind != "sink" or name in (hold.delivered or {})
 
 
 def _is_readable(log: str) -> bool:

@@ -12,17 +12,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from firnline.errors import FirnlineError
+from firnline.model.epoch import Epoch
 from firnline.model.graph import Graph
 from firnline.model.hold import Hold
 from firnline.model.sink import Sink, SinkEpoch
 from firnline.plan.agreement import Agreement
-from firnline.plan.delivering import Delivery, begun, delivered, next_delivery
-from firnline.plan.seeing import Seen
+from firnline.plan.delivering import Delivery, begun, delivered, next_delivery, unsaid
+from firnline.plan.seeing import Seen, position_of
 from firnline.runtime.advance import note
 from firnline.runtime.changes import Changes, changed_after, changed_since
 from firnline.runtime.project import Declared, Project, user_line
 from firnline.runtime.safepoint import hold
-from firnline.runtime.targets import Connections, Target, ToFiles, ToPostgres, write
+from firnline.runtime.targets import Connections, Target, ToFiles, ToPostgres, is_written, write
 from firnline.world import world
 
 _logger = logging.getLogger(__name__)
@@ -46,10 +47,13 @@ def deliver(project: Project, declared: Declared, name: str, connections: Connec
     while (delivery := _next(project, graph, sink)) is not None:
         world().reach("sink.chosen")
         try:
-            _deliver(project, declared, sink, delivery, connections)
+            earlier = _deliver(project, declared, sink, delivery, connections)
         except FirnlineError as error:
             note(project, graph, name, delivery.epoch, world().new_id(), error)
             raise
+        if earlier is not None:
+            _record(project, graph, sink, earlier)
+            continue
         world().reach("sink.delivered")
         _record(project, graph, sink, delivery)
         yield Delivered(name, graph.schedule.label(delivery.epoch.lower))
@@ -85,15 +89,15 @@ def _next(project: Project, graph: Graph, sink: Sink) -> Delivery | None:
     return next_delivery(graph.schedule, sink, there, agreement.frontier)
 
 
-def _deliver(project: Project, declared: Declared, sink: Sink, delivery: Delivery, connections: Connections) -> None:
+def _deliver(project: Project, declared: Declared, sink: Sink, delivery: Delivery, connections: Connections) -> Delivery | None:
+    """Deliver something; if files tell that somebody had delivered before a rewind, and died, nothing but what that was."""
     graph = declared.graph
     changes = {name: _changes(project, graph, name, delivery) for name in delivery.lowers}
     for name, each in changes.items():
         if each._view.generation != delivery.generations[name]:
             raise FirnlineError("GENERATION_CHANGED", f"{graph.name}.{name} moved while the sink {sink.name!r} looked at it")
     full, label = f"{graph.name}.{sink.name}", graph.schedule.label(delivery.epoch.lower)
-    line = f"__{delivery.line}" if delivery.line else ""
-    epoch = SinkEpoch.of(graph.schedule, delivery.epoch, f"{full}/{label}{line}")
+    epoch = SinkEpoch.of(graph.schedule, delivery.epoch, f"{full}/{position_of(label, delivery.line)}")
     try:
         returned = declared.sinks[sink.name](epoch, **changes)
     except FirnlineError:
@@ -102,7 +106,17 @@ def _deliver(project: Project, declared: Declared, sink: Sink, delivery: Deliver
         where = user_line(error, project.settings.root)
         what = f"the sink {sink.name!r} failed at {label}: {type(error).__name__}: {error}"
         raise FirnlineError("SINK_FAILED", what, where) from error
-    write(_targets(sink, returned, changes), full, label.replace(":", "") + line, connections)
+    targets = _targets(sink, returned, changes)
+    for line, earlier in delivery.perhaps:
+        if is_written(targets, full, _folder(graph, earlier, line)):
+            return unsaid(sink, line, earlier)
+    write(targets, full, _folder(graph, delivery.epoch, delivery.line), connections)
+    return None
+
+
+def _folder(graph: Graph, epoch: Epoch, line: int) -> str:
+    """What the folder of a delivery is called."""
+    return str(position_of(graph.schedule.label(epoch.lower).replace(":", ""), line))
 
 
 def _changes(project: Project, graph: Graph, name: str, delivery: Delivery) -> Changes:

@@ -92,11 +92,20 @@ def write(targets: Iterable[Target], sink: str, folder: str, connections: Connec
         raise FirnlineError("BAD_OPTION", f"the sink {sink!r} writes twice to {twice!r}")
     for each in several:
         if isinstance(each, ToFiles):
-            place = Folder(_inside(each) / folder, sink, each.changes.name)
-            place.write(each.changes.to_batches, each.format)
+            _place(each, sink, folder).write(each.changes.to_batches, each.format)
     tables = sorted((each for each in several if isinstance(each, ToPostgres)), key=lambda each: each.dsn)
     for dsn, group in groupby(tables, key=lambda each: each.dsn):
         _write_tables(_parameters(dsn, connections), [_following(each, sink) for each in group])
+
+
+def is_written(targets: Iterable[Target], sink: str, folder: str) -> bool:
+    """Whether files were written as a folder, all of those that targets ask for; not if they ask for none."""
+    places = [_place(each, sink, folder) for each in targets if isinstance(each, ToFiles)]
+    return bool(places) and all(place.is_there() for place in places)
+
+
+def _place(target: ToFiles, sink: str, folder: str) -> Folder:
+    return Folder(_inside(target) / folder, sink, target.changes.name)
 
 
 def _write_tables(parameters: str | Mapping[str, Any], followings: list[Following]) -> None:

@@ -36,7 +36,7 @@ class Folder:
 
     def write(self, read: Callable[[], pa.RecordBatchReader], format: Format) -> bool:
         """Write it unless it is there; whether it was written now."""
-        if self._is_there():
+        if self.is_there():
             return False
         draft = self.path.with_name(f".{self.path.name}.{world().new_id()}")
         try:
@@ -50,13 +50,13 @@ class Folder:
             _sync(self.path.parent)
         except OSError as error:
             shutil.rmtree(draft, ignore_errors=True)
-            if not self._is_there():
+            if not self.is_there():
                 raise FirnlineError("SINK_UNAVAILABLE", f"{self.path}: {error}") from error
             return False
         self._sweep()
         return True
 
-    def _is_there(self) -> bool:
+    def is_there(self) -> bool:
         """Whether this sink delivered it; refused if it is anything else."""
         try:
             found = json.loads((self.path / NOTE).read_text(encoding="utf-8"))

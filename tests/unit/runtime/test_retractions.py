@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from firnline.runtime.advance import complete
 from firnline.runtime.maintain import tidied
 from firnline.runtime.rewind import rewind, undo
 from firnline.runtime.sink import deliver
+from firnline.world import replaced
+from tests.contract.housekeeping import Killed, Mortal
 from tests.project import make_project
 from tests.shelf import Delta, Shelf
 
@@ -90,7 +93,8 @@ class Story:
     def rewind(self) -> None:
         frontier = min(len(each.deltas) for each in self.shelves.values())
         stage = self.random.choice((None, "seen"))
-        to = self.random.randrange(frontier) if frontier else 0
+        held = self.project.control("web").agreement().held("files")
+        to = self.random.choice((self.random.randrange(frontier) if frontier else 0, min(held.at if held else 0, frontier)))
         names = NAMES if stage is None else ("seen",)
         if all(len(self.shelves[name].deltas) <= to for name in names):
             return
@@ -124,6 +128,25 @@ class Story:
     def deliver(self) -> None:
         list(deliver(self.project, self.declared, "files"))
 
+    def die(self) -> None:
+        """All files of an epoch are there, and nobody says so."""
+        dying = Mortal()
+        dying.kill_at = "sink.delivered"
+        with replaced(dying), suppress(Killed):
+            self.deliver()
+
+    def hurry(self) -> None:
+        """A rewind comes between the files and the word that they are there."""
+
+        class Hurried(Mortal):
+            def reach(world, point: str) -> None:  # noqa: N805
+                if point == "sink.delivered" and not world.reached:
+                    world.reached.append(point)
+                    self.rewind()
+
+        with replaced(Hurried()):
+            self.deliver()
+
     def judge(self) -> None:
         """All caught up: the copy, and who has read the files in the order in which they came, have the state."""
         while min(len(each.deltas) for each in self.shelves.values()) < max(len(each.deltas) for each in self.shelves.values()):
@@ -144,9 +167,26 @@ class Story:
 def test_whatever_happens_the_copies_have_the_state(seed: int, tmp_path: Path) -> None:
     story = Story(tmp_path, seed)
     for _ in range(20 if seed == 1 else 60):
-        step = story.random.choice(("grow", "grow", "rewind", "undo", "tidy", "follow", "deliver"))
+        step = story.random.choice(("grow", "grow", "rewind", "undo", "tidy", "follow", "deliver", "die", "hurry"))
         getattr(story, step)()
     story.judge()
+
+
+@pytest.mark.parametrize("how", ["die", "hurry"])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_what_was_delivered_and_not_recorded_when_a_rewind_came_is_taken_back(is_first: bool, how: str, tmp_path: Path) -> None:
+    story = Story(tmp_path, 3)
+    story.grow()
+    if not is_first:
+        story.deliver()
+        story.grow()
+    to = len(story.shelves["seen"].deltas) - 1
+    story.random.choice = lambda several: "seen" if "seen" in several else to  # type: ignore[method-assign]
+    getattr(story, how)()
+    if how == "die":
+        story.rewind()
+    story.judge()
+    assert {str(to), f"{to}__1"} <= {each.name for each in (tmp_path / "out" / "seen").iterdir()}
 
 
 def test_what_is_not_kept_for_a_reader_whose_lease_has_ended_is_not_guessed(tmp_path: Path) -> None:
