@@ -195,6 +195,17 @@ def test_a_zombie_that_wakes_up_much_later_changes_nothing(sinking: Sinking, dat
     assert rows(database) == expected(sinking, 5)
 
 
+def test_a_warehouse_that_was_made_anew_is_followed_from_the_start(
+    sinking: Sinking, compiled: Path, database: psycopg.Connection[Any]
+) -> None:
+    sinking.follow(*HISTORY[:3])
+    sinking.deliver("table")
+    anew = Sinking.at(compiled)
+    anew.follow([(row(2, 1), 1), (row(90), 1)])
+    assert anew.deliver("table") == ["0"]
+    assert rows(database) == expected(anew, 1)
+
+
 @pytest.mark.parametrize("when", ["sink.written", "sink.chosen"])
 def test_a_connection_that_is_lost_loses_no_row(sinking: Sinking, database: psycopg.Connection[Any], when: str) -> None:
     sinking.follow(HISTORY[0])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from pyspark.sql.connect.session import SparkSession
 
 import firnline as fl
@@ -67,6 +69,17 @@ SALES = """
 """
 
 
+@pytest.fixture
+def far_away(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whoever asks lives in another time zone."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "America/New_York")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_away")
 def test_spark_gives_what_is_read_without_it(project: Callable[..., Project], spark: SparkSession) -> None:
     made = project(out_shelf=SHELVES.format(name="out_shelf"))
     shelf = Shelf(made, "out_shelf", "visits", SCHEMA, ("id",), parts=4)

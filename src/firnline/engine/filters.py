@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import reduce
 from operator import and_, or_
+from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -38,10 +40,10 @@ def _term(term: Term) -> Column:
         case "not starts with":
             return ~column.startswith(term.values[0])
         case "in":
-            return column.isin(*map(F.lit, term.values))
+            return column.isin(*map(_literal, term.values))
         case "not in":
-            return ~column.isin(*map(F.lit, term.values))
-    value = F.lit(term.values[0])
+            return ~column.isin(*map(_literal, term.values))
+    value = _literal(term.values[0])
     compared = {
         "=": column == value,
         "!=": column != value,
@@ -51,3 +53,10 @@ def _term(term: Term) -> Column:
         ">=": column >= value,
     }
     return compared[term.op]
+
+
+def _literal(value: Any) -> Column:
+    """A value; PySpark takes a moment without a zone for one of this machine's zone."""
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return F.lit(value.isoformat()).cast("timestamp_ntz")
+    return F.lit(value)

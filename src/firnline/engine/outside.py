@@ -79,6 +79,8 @@ class Outside:
     used: dict[str, Any] = field(default_factory=dict)
     """All that was taken so far, by name."""
     _stamps: dict[Path, Stamp | None] = field(default_factory=dict)
+    _asked: dict[str, str] = field(default_factory=dict)
+    """Of whom ranges were asked, by name."""
 
     def value(self, name: str, fn: Callable[[], Any]) -> Any:
         """The value of a function, which is called only if none was logged."""
@@ -89,8 +91,19 @@ class Outside:
             self.used[name] = self._determinants.log(name, _json(name, fn())) if found is _NOTHING else found
         return deepcopy(self.used[name])
 
-    def since_last(self, name: str, reached: Callable[[Any], Any]) -> tuple[Any, Any]:
-        """What the last epoch that asked had reached, None at first, and what this one reaches, given that."""
+    def since_last(self, name: str, reached: Callable[[Any], Any], of: str = "") -> tuple[Any, Any]:
+        """What the last epoch that asked had reached, None at first, and what this one reaches, given that.
+
+        Args:
+            name: Under which it is logged. It does not say where that is, which may move from epoch to epoch.
+            reached: Asks how far it has come.
+            of: Where it is asked, which is one place in an epoch: two have come to different points.
+        """
+        if self._asked.setdefault(name, of) != of:
+            todo = "Let each be a source of its own, and a stage unite them."
+            raise FirnlineError(
+                "BAD_OPTION", f"the source asks two places for {name!r}, which would share one position", todo=todo
+            )
 
         def asked() -> dict[str, Any]:
             before = next((each["upto"] for each in self._earlier(name)), None)

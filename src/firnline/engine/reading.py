@@ -164,7 +164,7 @@ class SourceEpoch:
         """
         database = Database(self.spark, url, options)
         after, upto = self._outside.since_last(
-            f"jdbc {table} {watermark}", lambda before: database.reached(table, watermark) or before
+            f"jdbc {table} {watermark}", lambda before: database.reached(table, watermark) or before, url
         )
         return database.rows(table, watermark, after, upto)
 
@@ -193,7 +193,7 @@ class SourceEpoch:
             options: Further options of Spark's reader, such as ``**{"kafka.security.protocol": "SSL"}``.
         """
         source = Topic(self.spark, servers, topic, partitions, options)
-        after, upto = self._outside.since_last(f"kafka {topic}", source.reached)
+        after, upto = self._outside.since_last(f"kafka {topic}", source.reached, servers)
         return source.rows(after, upto)
 
     def is_settled(self, frame: DataFrame) -> bool:

@@ -135,7 +135,9 @@ def _following(target: ToPostgres, sink: str) -> Following:
         table=tuple(target.table.split(".")),
         keys=collection.keys,
         columns=columns_of(view.table, view.columns),
-        goal=Mark(f"{view.name} {', '.join(view.columns)} {view.where}", view.generation, view.upto),
+        goal=Mark(
+            f"{view.name} {view.table.metadata.table_uuid} {', '.join(view.columns)} {view.where}", view.generation, view.upto
+        ),
         changes=changes,
         rows=Scan(view).to_batches,
     )

@@ -48,11 +48,14 @@ class Mark:
     """Up to where a table is true, and of what."""
 
     follows: str
+    """The collection, and after a space the id of its log; after another one, which columns and rows of it."""
     generation: int
     upper: int
 
     def is_reached(self, goal: Mark) -> bool:
-        """Whether nothing is to be done for a goal; one of an older generation is out of date."""
+        """Whether nothing is to be done for a goal; one of an older generation of the same log is out of date."""
+        if self.follows.split(" ")[:2] != goal.follows.split(" ")[:2]:
+            return False
         if self.generation != goal.generation:
             return self.generation > goal.generation
         return self.follows == goal.follows and self.upper >= goal.upper

@@ -149,3 +149,13 @@ def test_a_range_goes_on_where_the_last_epoch_ended(determinants: Determinants, 
     second = Outside(determinants, tmp_path, lambda _: iter([{"after": 1, "upto": 7}, {"after": None, "upto": 1}]))
     assert second.since_last("more", lambda before: before + 1) == (7, 8)
     assert Outside(determinants, tmp_path).since_last("more", never) == (7, 8)
+
+
+def test_two_places_do_not_share_a_range(attempt: Callable[[], Outside]) -> None:
+    outside = attempt()
+    assert outside.since_last("jdbc orders id", lambda _: 900, "jdbc:postgresql://one/shop?password=secret") == (None, 900)
+    assert outside.since_last("jdbc orders id", never, "jdbc:postgresql://one/shop?password=secret") == (None, 900)
+    with pytest.raises(FirnlineError, match="BAD_OPTION: the source asks two places for 'jdbc orders id'") as caught:
+        outside.since_last("jdbc orders id", never, "jdbc:postgresql://two/shop?password=secret")
+    assert "secret" not in str(caught.value)
+    assert attempt().since_last("jdbc orders id", never, "jdbc:postgresql://moved/shop") == (None, 900), "a database may move"
