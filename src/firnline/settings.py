@@ -67,18 +67,18 @@ class Settings(BaseSettings):
         return value
 
     @classmethod
-    def load(cls, start: Path | None = None) -> Settings:
-        """The settings of the project that holds the folder ``start`` (the current one by default)."""
+    def load(cls, start: Path | None = None, profile: str | None = None) -> Settings:
+        """The settings of the project that holds the folder ``start`` (the current one by default), of a profile of it."""
         here = (start or Path(os.environ.get("FIRNLINE_ROOT", "."))).resolve()
         for root in (here, *here.parents):
             if (root / FILE).is_file():
-                return cls._of(root)
+                return cls._of(root, profile or os.environ.get(PROFILE) or LOCAL)
         raise FirnlineError("NO_PROJECT", f"no {FILE} in {here} or above it")
 
     @classmethod
-    def _of(cls, root: Path) -> Settings:
+    def _of(cls, root: Path, profile: str) -> Settings:
         try:
-            given = _given(root / FILE)
+            given = _given(root / FILE, profile)
         except ValueError as error:
             raise FirnlineError("BAD_SETTING", f"{root / FILE}: {error}") from None
 
@@ -95,7 +95,7 @@ class Settings(BaseSettings):
                 return init_settings, env_settings, InitSettingsSource(settings_cls, given)
 
         try:
-            draft: Any = Here(root=root)
+            draft: Any = Here(root=root, profile=profile)
         except (ValidationError, ValueError) as error:
             raise FirnlineError("BAD_SETTING", f"{root / FILE} or FIRNLINE_*: {_told(error)}") from None
         work = (root / draft.work).resolve()
@@ -127,13 +127,12 @@ def is_rest(catalog_uri: str) -> bool:
     return urlsplit(catalog_uri).scheme in {"http", "https"}
 
 
-def _given(file: Path) -> dict[str, Any]:
-    """What the file says of the profile that is asked for."""
+def _given(file: Path, name: str) -> dict[str, Any]:
+    """What the file says of a profile."""
     document = tomllib.loads(file.read_text(encoding="utf-8"))
     profiles = document.pop("profile", {})
     if not isinstance(profiles, dict) or not all(isinstance(each, dict) for each in profiles.values()):
         raise ValueError("a profile is a table: [profile.cluster]")
-    name = os.environ.get(PROFILE) or LOCAL
     if name not in {*profiles, LOCAL}:
         raise ValueError(f"there is no [profile.{name}]; there are: {', '.join(sorted({*profiles, LOCAL}))}")
     return {**document, **profiles.get(name, {})}

@@ -41,7 +41,7 @@ def test_a_branch_runs_as_a_dag_of_its_own(project: Project, server: Server) -> 
     assert frontier() == "2026-01-03", "through the epoch around the logical date"
     assert ended("same", None)[1] == "success"
     assert frontier() == "2026-01-04", "through all that the pipeline has"
-    assert diff(project, *sides(project, graph, "main", "same")).is_same
+    assert diff(*sides(project, graph, "main", "same")).is_same
     run, state = ended("nobody", None)
     assert state == "failed"
     assert any("NO_SUCH_BRANCH" in line for line in server.api.log("forked__branch", run, "run", 1))

@@ -159,10 +159,10 @@ def test_identical_branches_are_told_so_without_reading_a_data_file(web: Project
     _run(web)
     sys.addaudithook(hook)
     opened.clear()
-    found = diff(web, *sides(web, web.graph("web"), "main", "b"))
+    found = diff(*sides(web, web.graph("web"), "main", "b"))
     assert found.is_same
     assert opened == []
-    later = diff(web, *sides(web, web.graph("web"), "main@1", "main@3"), rows=5)
+    later = diff(*sides(web, web.graph("web"), "main@1", "main@3"), rows=5)
     assert [(each.added, each.removed, each.files_read) for each in later.collections] == [(2, 0, 2), (2, 0, 2)]
     assert [row.new for row in later.collections[0].rows] == [{"k": "visits 2"}, {"k": "visits 3"}]
     assert opened, "the hook sees what is read"

@@ -192,7 +192,7 @@ def test_what_if_from_branch_to_promotion(project: Callable[..., Project], spark
     assert verify(made, space).problems == ()
     assert _run(made, spark, space) == []
 
-    found = diff(made, *sides(made, graph, "main", "dear"), rows=100)
+    found = diff(*sides(made, graph, "main", "dear"), rows=100)
     assert found.first == "sold"
     verdicts = {each.collection: each for each in found.collections}
     assert {name for name, each in verdicts.items() if not each.is_same} == CHANGED

@@ -15,6 +15,7 @@ from firnline.errors import FirnlineError
 
 if TYPE_CHECKING:
     from firnline.runtime.diff import CollectionDiff, Diff
+    from firnline.runtime.project import Project
 
 
 @app.command()
@@ -24,23 +25,38 @@ def diff(
     stage: Annotated[str | None, typer.Option(help="One collection only.")] = None,
     epoch: Annotated[str | None, typer.Option(help="Both sides after this epoch.")] = None,
     rows: Annotated[int, typer.Option(min=0, help="How many rows of each kind to show.")] = 10,
+    other: Annotated[
+        str | None,
+        typer.Option(metavar="PROFILE|FOLDER", help="The environment of B: a profile of this project, or another one."),
+    ] = None,
     html: Annotated[Path | None, typer.Option(help="Write a page with charts into this file.")] = None,
     pipeline: Of = None,
     json: Json = False,
 ) -> None:
-    """Compare main and a branch, or two epochs: digests first, then rows of parts that differ. Needs no JVM."""
+    """Compare main and a branch, two epochs or two environments: digests first, then rows of parts that differ. Needs no JVM."""
     from firnline.runtime.diff import diff as compared
     from firnline.runtime.diff import sides
     from firnline.runtime.project import Project
 
     project = Project.load()
-    found = compared(project, *sides(project, only(project, pipeline), before, after, epoch), stage, rows)
+    elsewhere = None if other is None else _environment(project, other)
+    found = compared(*sides(project, only(project, pipeline), before, after, epoch, elsewhere), stage, rows)
     if html is not None:
         _write(html, found)
     if json:
         print_json({**asdict(found), "same": found.is_same})
     else:
         _print(found)
+
+
+def _environment(project: Project, asked: str) -> Project:
+    """A profile of this project, or the project in a folder."""
+    from firnline.runtime.project import Project
+    from firnline.settings import Settings
+
+    if Path(asked).expanduser().is_dir():
+        return Project.load(Path(asked).expanduser())
+    return Project(Settings.load(project.settings.root, asked))
 
 
 def _print(found: Diff) -> None:

@@ -1,8 +1,8 @@
 """``firnline diff``: where two sides of a pipeline differ, and where that begins.
 
-A side is the pipeline or a branch of it, after an epoch. Digests decide: those of the layers that only one side has, added up by
-part, are equal if and only if the states are. Rows are read of parts that differ, and of these only from files that not both
-sides name. Nothing here needs a JVM.
+A side is the pipeline or a branch of it, after an epoch, here or in another environment. Digests decide: those of the layers that
+only one side has, added up by part, are equal if and only if the states are. Rows are read of parts that differ, and of these
+only from files that not both sides name. Nothing here needs a JVM.
 """
 
 from __future__ import annotations
@@ -35,8 +35,14 @@ class Side:
 
     text: str
     """As it was asked for."""
+    project: Project
+    """Where they are."""
     graph: Graph
     upto: int
+
+    def is_beside(self, other: Side) -> bool:
+        """Whether both are of other logs, and not only of other epochs."""
+        return self.project is not other.project or self.graph.name != other.graph.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,41 +106,66 @@ class Diff:
         return self.first is None
 
 
-def sides(project: Project, graph: Graph, before: str, after: str, epoch: str | None = None) -> tuple[Side, Side]:
-    """Two sides, each as ``main`` or a branch's name, with ``@EPOCH`` if it is not the newest that both have."""
-    given = [_parsed(project, graph, text, epoch) for text in (before, after)]
-    frontiers = [_frontier(project, of) for of, _ in given]
-    points = [upto for _, upto in given if upto is not None]
-    are_two = given[0][0].name != given[1][0].name
+def sides(
+    project: Project, graph: Graph, before: str, after: str, epoch: str | None = None, other: Project | None = None
+) -> tuple[Side, Side]:
+    """Two sides, each as ``main`` or a branch's name, with ``@EPOCH`` if it is not the newest that both have.
+
+    The second is of the ``other`` project, if there is one: another environment.
+    """
+    there = graph if other is None else _elsewhere(project, graph, other)
+    texts = (before, after if other is None else f"{after} of {_named(project, other)}")
+    given = [
+        (project, *_parsed(project, graph, before, epoch)),
+        (other or project, *_parsed(other or project, there, after, epoch)),
+    ]
+    frontiers = [_frontier(of, each) for of, each, _ in given]
+    points = [upto for *_, upto in given if upto is not None]
+    are_two = other is not None or given[0][1].name != given[1][1].name
     newest = min(points or frontiers) if are_two else frontiers[0]
     found = []
-    for text, (of, upto), frontier in zip((before, after), given, frontiers, strict=True):
-        point = newest if upto is None else upto
+    for text, (of, each, upto), frontier in zip(texts, given, frontiers, strict=True):
+        point, label = newest if upto is None else upto, each.schedule.label
         if point > frontier:
-            what = (
-                f"{graph.schedule.label(point)} is not complete in {text!r}; its frontier is at {graph.schedule.label(frontier)}"
-            )
+            what = f"{label(point)} is not complete in {text!r}; its frontier is at {label(frontier)}"
             raise FirnlineError("EPOCH_NOT_COMPLETE", what)
-        found.append(Side(text, of, point))
+        found.append(Side(text, of, each, point))
     return found[0], found[1]
 
 
-def diff(project: Project, before: Side, after: Side, stage: str | None = None, rows: int | None = 10) -> Diff:
+def _elsewhere(project: Project, graph: Graph, other: Project) -> Graph:
+    """The pipeline of another environment, if the two can be compared."""
+    ours, theirs = project.settings, other.settings
+    if (ours.warehouse, ours.catalog_uri) == (theirs.warehouse, theirs.catalog_uri):
+        what = f"{_named(project, other)!r} has the same warehouse and catalog as this one: {theirs.warehouse}"
+        raise FirnlineError("BAD_OPTION", what, todo="FIRNLINE_* in the environment is said of both: say it in the file.")
+    found = other.graph(graph.name)
+    if found.schedule.timed != graph.schedule.timed:
+        raise FirnlineError("BAD_OPTION", f"the epochs of {graph.name!r} are intervals of time on one side only")
+    return found
+
+
+def _named(project: Project, other: Project) -> str:
+    is_profile = other.settings.root == project.settings.root
+    return other.settings.profile if is_profile else str(other.settings.root)
+
+
+def diff(before: Side, after: Side, stage: str | None = None, rows: int | None = 10) -> Diff:
     """Compare two sides, of one collection or of all; with up to so many rows of each that differs, or by digests only."""
     names = _in_order(before.graph, after.graph)
     if stage is not None and stage not in names:
         raise FirnlineError("NO_SUCH_COLLECTION", f"neither {before.text!r} nor {after.text!r} has a collection {stage!r}")
-    found = [_compared(project, before, after, name, rows) for name in names if stage in (None, name)]
+    found = [_compared(before, after, name, rows) for name in names if stage in (None, name)]
     first = next((each for each in found if not each.is_same), None)
     if first is not None:
-        told = replace(first, why=_why(project, before, after, first))
+        told = replace(first, why=_why(before, after, first))
         found[found.index(first)] = told
     return Diff(before.text, after.text, None if first is None else first.collection, tuple(found))
 
 
-def differs(project: Project, before: Side, after: Side, name: str) -> bool:
+def differs(before: Side, after: Side, name: str) -> bool:
     """Whether a collection's rows differ, by digests alone."""
-    one, other = _stored(project, before, name), _stored(project, after, name)
+    one, other = _stored(before, name), _stored(after, name)
     if one is None or other is None:
         return one is not other
     return not _is_alike(one, other) or bool(_differing_parts(one, other))
@@ -183,10 +214,10 @@ class _Stored:
         return found
 
 
-def _stored(project: Project, side: Side, name: str) -> _Stored | None:
+def _stored(side: Side, name: str) -> _Stored | None:
     if not any(each.name == name for each in side.graph.collections):
         return None
-    log = project.log(side.graph.name, name)
+    log = side.project.log(side.graph.name, name)
     table = log.load()
     if table is None or table.head is None:
         return None
@@ -196,8 +227,8 @@ def _stored(project: Project, side: Side, name: str) -> _Stored | None:
     return _Stored(log, table, {each.attempt: each for each in entries_of(table) if each.description.upper <= side.upto})
 
 
-def _compared(project: Project, before: Side, after: Side, name: str, rows: int | None) -> CollectionDiff:
-    one, other = _stored(project, before, name), _stored(project, after, name)
+def _compared(before: Side, after: Side, name: str, rows: int | None) -> CollectionDiff:
+    one, other = _stored(before, name), _stored(after, name)
     if one is None or other is None:
         verdict: Verdict = "same" if one is other else "only after" if one is None else "only before"
         return CollectionDiff(name, verdict)
@@ -211,13 +242,13 @@ def _compared(project: Project, before: Side, after: Side, name: str, rows: int 
         "same" if wanted == set() else "differs",
         parts=parts,
         differing_parts=parts if wanted is None else len(wanted),
-        epochs=tuple(_epochs(after.graph, one, other)) if is_alike and before.graph.name != after.graph.name else (),
+        epochs=tuple(_epochs(after.graph, one, other)) if is_alike and after.is_beside(before) else (),
         columns_added=columns_added,
         columns_removed=columns_removed,
     )
     if found.verdict == "same" or rows is None:
         return found
-    return _with_rows(project, before, after, found, one, other, wanted, rows)
+    return _with_rows(before, after, found, one, other, wanted, rows)
 
 
 def _is_alike(one: _Stored, other: _Stored) -> bool:
@@ -251,7 +282,6 @@ def _of_part(digests: Mapping[tuple[int, int], Digest], part: int) -> dict[int, 
 
 
 def _with_rows(
-    project: Project,
     before: Side,
     after: Side,
     found: CollectionDiff,
@@ -266,7 +296,9 @@ def _with_rows(
     first, second = _files(one, before, parts), _files(other, after, parts)
     common = first & second
     sides = ((one, before, first - common), (other, after, second - common))
-    read = [stored_rows(project.catalog.iceberg(side.graph.name, found.collection), paths, columns) for _, side, paths in sides]
+    read = [
+        stored_rows(side.project.catalog.iceberg(side.graph.name, found.collection), paths, columns) for _, side, paths in sides
+    ]
     keys = after.graph.collection(found.collection).keys
     rows_found = differing(read[0], read[1], keys)
     return replace(
@@ -296,12 +328,12 @@ def _some(found: Differing, count: int) -> Iterator[RowChange]:
         yield from shown[:count]
 
 
-def _why(project: Project, before: Side, after: Side, found: CollectionDiff) -> str:
+def _why(before: Side, after: Side, found: CollectionDiff) -> str:
     if found.verdict in ("only before", "only after"):
         return f"it is in {before.text if found.verdict == 'only before' else after.text!r} only"
-    if before.graph.name == after.graph.name:
+    if not after.is_beside(before):
         return "epochs between the two"
-    heads = [project.log(side.graph.name, found.collection).head() for side in (before, after)]
+    heads = [side.project.log(side.graph.name, found.collection).head() for side in (before, after)]
     codes = [head.fingerprint if head else None for head in heads]
     if codes[0] is not None and codes[1] is not None:
         return "its code is the same on both sides" if codes[0].is_same(codes[1]) else "its code differs"

@@ -31,7 +31,7 @@ from firnline.model.foreign import pipelines_read
 from firnline.model.graph import Graph, branched, check
 from firnline.model.names import is_name, parted, place
 from firnline.runtime.cache import keep, recall
-from firnline.settings import Settings
+from firnline.settings import PROFILE, Settings
 
 if TYPE_CHECKING:
     from firnline.ledger import Ledger
@@ -286,7 +286,7 @@ class Project:
         done = subprocess.run(
             [sys.executable, "-c", f"from {__name__} import print_graph; print_graph({name!r})"],
             cwd=self.settings.root,
-            env={**os.environ, "FIRNLINE_ROOT": str(self.settings.root)},
+            env={**os.environ, "FIRNLINE_ROOT": str(self.settings.root), PROFILE: self.settings.profile},
             capture_output=True,
             text=True,
         )

@@ -77,8 +77,9 @@ def planned(project: Project, graph: Graph, branch: str, session: Callable[[], S
 
 def preview(project: Project, graph: Graph, plan: Plan, rows: int) -> tuple[CollectionDiff, ...]:
     """What the rows of the changed collections would become, as they are before the epoch's own changes."""
-    sides = (Side(MAIN, graph, plan.epoch.lower), Side(plan.note.branch, project.graph(plan.note.space), plan.epoch.lower))
-    return tuple(diff(project, *sides, name, rows).collections[0] for name in plan.changed)
+    branch, at = project.graph(plan.note.space), plan.epoch.lower
+    sides = (Side(MAIN, project, graph, at), Side(plan.note.branch, project, branch, at))
+    return tuple(diff(*sides, name, rows).collections[0] for name in plan.changed)
 
 
 def promote(project: Project, graph: Graph, plan: Plan, session: Callable[[], SparkSession]) -> Iterator[Outcome]:
@@ -120,12 +121,12 @@ def _changed(project: Project, graph: Graph, note: Note) -> tuple[str, ...]:
     frontier = project.control(graph.name).frontier()
     assert frontier is not None, "the branch has as much as the pipeline"
     branch = project.graph(note.space)
-    sides = Side(MAIN, graph, frontier.upper), Side(note.branch, branch, frontier.upper)
+    sides = Side(MAIN, project, graph, frontier.upper), Side(note.branch, project, branch, frontier.upper)
     found = []
     for collection in branch.collections:
         ours, theirs = (project.log(space, collection.name).head() for space in (note.space, graph.name))
         is_alike = ours is not None and theirs is not None and _is_alike(theirs.fingerprint, ours.fingerprint)
-        if not is_alike or differs(project, *sides, collection.name):
+        if not is_alike or differs(*sides, collection.name):
             found.append(collection.name)
     return tuple(found)
 

@@ -167,7 +167,7 @@ def application(project: Project) -> FastAPI:
 
     @app.get("/api/pipelines/{dag_id}/diff", dependencies=[CanRead])
     def diff(request: Request, dag_id: str, branch: Annotated[str, Query(max_length=100)]) -> Response:
-        found = compared(project, *sides(project, project.graph(dag_id), MAIN, branch), rows=None)
+        found = compared(*sides(project, project.graph(dag_id), MAIN, branch), rows=None)
         return _answer(request, diff_document(found))
 
     @app.post("/api/pipelines/{dag_id}/branch", dependencies=[CanEdit, Depends(sent_as_json), Depends(action_logging())])
