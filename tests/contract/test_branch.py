@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
@@ -27,6 +28,8 @@ from firnline.runtime.rewind import rewind
 from firnline.runtime.verify import verify
 from firnline.tables.forking import layer_at, take
 from firnline.tables.trash import file_key
+from firnline.world import replaced
+from tests.contract.housekeeping import Killed, Mortal
 from tests.project import command, compiled, make_project
 from tests.publishing import publish_row
 
@@ -118,6 +121,11 @@ def _forbidden() -> None:
 def _check_whole(project: Project, upto: int) -> None:
     for name in ("visits", "seen"):
         assert _rows(project, "web__b", name) == [f"{name} {epoch}" for epoch in range(upto)]
+    _check_main(project)
+
+
+def _check_main(project: Project) -> None:
+    for name in ("visits", "seen"):
         assert _rows(project, "web", name) == [f"{name} {epoch}" for epoch in range(5)]
     assert verify(project).problems == ()
 
@@ -188,6 +196,50 @@ def test_two_creators_and_two_droppers_agree(web: Project) -> None:
     assert 0 in {each.wait() for each in commands}
     assert web.catalog.branches("web") == set()
     assert verify(web).problems == ()
+
+
+def _interrupted(point: str, act: Callable[[], object]) -> None:
+    mortal = Mortal()
+    mortal.kill_at = point
+    with replaced(mortal), pytest.raises(Killed):
+        act()
+
+
+@pytest.mark.parametrize("at", [2, 3])
+def test_a_branch_that_is_half_dropped_is_created_from_nothing(web: Project, at: int) -> None:
+    _create(web)
+    _run(web)
+    _interrupted("branch.dropping", lambda: drop(web, "web", "b"))
+    create(web, web.graph("web"), "b", at, None)
+    _check_whole(web, at)
+    _run(web)
+    _check_whole(web, 5)
+    drop(web, "web", "b")
+
+
+def test_a_branch_that_is_half_created_at_another_point_is_created_from_nothing(web: Project) -> None:
+    _interrupted("branch.forked", lambda: create(web, web.graph("web"), "b", 3, None))
+    create(web, web.graph("web"), "b", 2, None)
+    _check_whole(web, 2)
+    drop(web, "web", "b")
+    list(tidied(web, web.graph("web"), timedelta()))
+    _check_main(web)
+
+
+def test_a_branch_that_is_half_created_does_not_go_on_with_what_the_pipeline_took_back(tmp_path: Path) -> None:
+    project = _five_epochs(tmp_path)
+    graph = project.graph("web")
+    _interrupted("branch.forked", lambda: create(project, graph, "b", 3, None))
+    before = [entry.attempt for entry in project.log("web", "seen").entries()]
+    rewind(project, graph, 1, None, "ana")
+    for epoch in range(1, 4):
+        for name in ("visits", "seen"):
+            publish_row(project, graph, name, Epoch(epoch, epoch + 1))
+        complete(project, graph, Epoch(epoch, epoch + 1))
+    create(project, graph, "b", 3, None)
+    for name in ("visits", "seen"):
+        ours, theirs = ([entry.attempt for entry in project.log(space, name).entries()] for space in ("web__b", "web"))
+        assert ours == theirs[-3:] != before[-3:]
 
 
 @pytest.mark.parametrize(

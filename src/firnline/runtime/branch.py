@@ -14,8 +14,9 @@ import json
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -51,6 +52,8 @@ class Note:
     """The code as it was asked for: a folder, or what git knows."""
     owner: str
     created_at: str
+    is_leaving: bool = False
+    """Whether somebody began to drop it."""
 
     @property
     def space(self) -> str:
@@ -87,7 +90,7 @@ def note_of(project: Project, space: str) -> Note:
 def create(project: Project, graph: Graph, branch: str, at: int, code: str | None, owner: str | None = None) -> Note:
     """Let a branch begin at a point, with the code in a folder, of a git ref, or the project's own.
 
-    What an earlier attempt left unfinished is finished.
+    What an earlier attempt left unfinished is finished; what one with another point or code left, or a drop, is forgotten first.
     """
     if not is_branch_name(branch):
         raise FirnlineError("BAD_NAME", f"{branch!r} cannot name a branch")
@@ -97,8 +100,13 @@ def create(project: Project, graph: Graph, branch: str, at: int, code: str | Non
     if there is not None and is_whole(project, space):
         raise FirnlineError("BRANCH_EXISTS", f"{graph.name!r} has a branch {branch!r} already")
     note = Note(graph.name, branch, at, _code(project, space, code), code, owner or getpass.getuser(), world().now().isoformat())
+    left, begun = _tables(project, space), _begun(project, space)  # in this order: who shares something has noted it before
     _hold(project, graph, note)
-    project.catalog.write(_note_path(project, space), json.dumps(asdict(note)).encode())
+    if begun is not None and _is_going_on(project, begun, note):
+        note = begun
+    else:
+        _forget(project, graph.name, space, {table.location for table in left})
+        _write(project, note)
     world().reach("branch.noted")
     project.graph(space)  # refuse code that does not load before anything is shared
     _fork(project, graph, note)
@@ -125,6 +133,9 @@ def drop(project: Project, pipeline: str, branch: str) -> None:
     is_held = control.agreement().held(branch) is not None
     if not is_held and not project.catalog.names(space):
         raise FirnlineError("NO_SUCH_BRANCH", f"{pipeline!r} has no branch {branch!r}")
+    begun = _begun(project, space)
+    if begun is not None:
+        _write(project, replace(begun, is_leaving=True))
     _forget(project, pipeline, space)
     for path in project.catalog.paths(f"{project.catalog.warehouse}/{space}"):
         if path.partition(f"/{space}/")[2].startswith("_"):  # notes, whose names another branch of this name would give again
@@ -197,12 +208,44 @@ def _fork(project: Project, graph: Graph, note: Note) -> None:
     project.control(note.space).advance(Frontier(note.at, {}))  # which generations, the first epoch tells
 
 
-def _forget(project: Project, pipeline: str, space: str) -> None:
-    """Take a branch's tables out of the catalog, the control table first; what they name is in the trash before."""
+def is_shared(project: Project, note: Note, name: str) -> bool:
+    """Whether the pipeline's log was never taken back to before a branch since that began."""
+    from firnline.tables.layers import REWOUND_TO, is_rewind
+
+    table = project.log(note.pipeline, name).load()
+    began = datetime.fromisoformat(note.created_at).timestamp() * 1000
+    rewinds = (each for each in (table.main_line() if table else ()) if is_rewind(each) and each.timestamp_ms >= began)
+    return all(int(each.summary[REWOUND_TO]) >= note.at for each in rewinds)
+
+
+def _begun(project: Project, space: str) -> Note | None:
+    """What is written down about a branch, if anything is."""
+    try:
+        return note_of(project, space)
+    except FirnlineError:
+        return None
+
+
+def _is_going_on(project: Project, begun: Note, note: Note) -> bool:
+    """Whether what was begun is what is asked for now, so that all that it shares already may stay."""
+    if begun.is_leaving or (begun.at, begun.code, begun.ref) != (note.at, note.code, note.ref):
+        return False
+    return all(is_shared(project, begun, name) for name in project.catalog.names(note.pipeline))
+
+
+def _write(project: Project, note: Note) -> None:
+    project.catalog.write(_note_path(project, note.space), json.dumps(asdict(note)).encode())
+
+
+def _forget(project: Project, pipeline: str, space: str, only: Set[str] | None = None) -> None:
+    """Take a branch's tables, or those at some locations, out of the catalog, the control table first.
+
+    What they name is in the trash before.
+    """
     from firnline.tables.control import TABLE
     from firnline.tables.trash import Trash
 
-    while found := _tables(project, space):
+    while found := [table for table in _tables(project, space) if only is None or table.location in only]:
         where = project.catalog.table(pipeline, TABLE)
         assert where is not None, "a pipeline with branches has a control table"
         Trash(project.catalog).put_tables(where, found)

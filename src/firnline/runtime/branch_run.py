@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,12 +22,11 @@ from firnline.model.fingerprint import Fingerprint
 from firnline.model.foreign import is_foreign
 from firnline.model.graph import Graph
 from firnline.runtime.advance import Outcome, advance, complete
-from firnline.runtime.branch import Note, check_whole
+from firnline.runtime.branch import Note, check_whole, is_shared
 from firnline.runtime.offline_plan import offline_plans
 from firnline.runtime.project import Declared, Project
 from firnline.tables.control import TABLE
 from firnline.tables.forking import fork, layer_at, take
-from firnline.tables.layers import REWOUND_TO, is_rewind
 from firnline.tables.log import Entry, Log
 from firnline.tables.trash import Trash
 
@@ -156,7 +154,7 @@ class Running:
     def _is_same(self, name: str, upto: int) -> bool:
         """Whether a collection's rows before a point are the pipeline's."""
         reached = self.same.get(name, self.note.at)
-        if not self._is_shared(name):
+        if not is_shared(self.project, self.note, name):
             self.differing.add(name)
         if name in self.differing or reached >= upto:
             return name not in self.differing and self.project.log(self.graph.name, name).load() is not None
@@ -167,13 +165,6 @@ class Running:
                 return False
         self.same[name] = upto
         return True
-
-    def _is_shared(self, name: str) -> bool:
-        """Whether the pipeline's log was never taken back to before the branch since that began."""
-        table = self.project.log(self.note.pipeline, name).load()
-        began = datetime.fromisoformat(self.note.created_at).timestamp() * 1000
-        rewinds = (each for each in (table.main_line() if table else ()) if is_rewind(each) and each.timestamp_ms >= began)
-        return all(int(each.summary[REWOUND_TO]) >= self.note.at for each in rewinds)
 
 
 def _is_same_layer(one: Log, other: Log, epoch: Epoch) -> bool:
