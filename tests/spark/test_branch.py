@@ -266,3 +266,49 @@ def _feed(made: Project, graph: Graph, collection: str, epoch: int) -> list[tupl
     table = made.catalog.iceberg(graph.name, collection)
     found = changed_rows(table, epoch, epoch + 1)
     return [(*(row[name] for name in ("k", "price")), "DELETE" if row["_diff"] < 0 else "INSERT") for row in found.to_pylist()]
+
+
+CUT = """
+    import firnline as fl
+    from pyspark.sql import functions as F
+
+    {name} = fl.Pipeline("{name}", schedule=1, start=0)
+
+    @{name}.source(keys=["k"])
+    def numbers(epoch):
+        rows = [(epoch.lower * 10 + n, n % 3, float(n)) for n in range(10)]
+        return epoch.spark.createDataFrame(rows, "k bigint, g bigint, x double")
+
+    @{name}.stage(keys=["k"])
+    def large(numbers):
+        return numbers.where("k < {most}")
+
+    @{name}.stage(keys=["g"], parts={parts})
+    def totals(large):
+        return large.groupBy("g").agg(F.sum("x").alias("x"), F.count("*").alias("n"))
+"""
+
+
+def test_a_branch_may_cut_a_stage_otherwise_whatever_that_keeps(
+    project: Callable[..., Project], spark: SparkSession, tmp_path: Path
+) -> None:
+    name = _name("cut")
+    made = project(**{name: CUT.format(name=name, most=100, parts=1)})
+    for epoch in range(3):
+        run_epoch(made, spark, name, str(epoch))
+    code = _code(tmp_path, "cut", **{name: CUT.format(name=name, most=25, parts=2)})
+    create(made, made.graph(name), "b", 1, code)
+    space = f"{name}__b"
+    done = [(each.epoch.lower, each.how) for each in _run(made, spark, space) if each.collection == "totals"]
+    assert done[0] == (1, "taken"), "so far it is the same"
+    assert done[-1] == (2, "computed")
+    for epoch in range(3):
+        expected = {
+            (group, float(sum(k % 10 for k in of)), len(of))
+            for group in range(3)
+            if (of := [k for k in range(10 * (epoch + 1)) if k < 25 and k % 10 % 3 == group])
+        }
+        assert set(rows(made, made.graph(space), "totals", str(epoch))) == expected
+    assert {part for _, part in _digests(made, space, "totals")} == {0, 1}
+    assert verify(made, name, spark).problems == ()
+    drop(made, name, "b")

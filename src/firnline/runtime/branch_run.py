@@ -105,13 +105,21 @@ class Running:
             yield from advance(*compute)
 
     def _retired(self, name: str) -> bool:
-        """Forget a log that only holds what is shared, since the branch's rows do not fit it; whether that was so."""
-        log, where = self.project.log(self.graph.name, name), self.project.catalog.table(self.note.pipeline, TABLE)
-        table = log.load()
-        if table is None or where is None or any(entry.lower >= self.note.at for entry in log.entries()):
+        """Forget a log and all kept beside it, since the branch's rows do not fit there; whether that lost nothing of its own."""
+        catalog, where = self.project.catalog, self.project.catalog.table(self.note.pipeline, TABLE)
+        names = [each for each in sorted(catalog.names(self.graph.name)) if each.startswith(f"{name}__")]
+        tables = [table for each in (*names, name) if (table := catalog.table(self.graph.name, each)) is not None]
+        if where is None or not tables or not all(self._is_all_theirs(each.name) for each in tables):
             return False
-        Trash(self.project.catalog).put_tables(where, [table])
-        return self.project.catalog.forget(table)
+        Trash(catalog).put_tables(where, tables)
+        return all(catalog.forget(table) for table in tables)
+
+    def _is_all_theirs(self, name: str) -> bool:
+        """Whether a log holds nothing but what it shares with the pipeline's, or took from there."""
+        theirs = self.project.log(self.note.pipeline, name)
+        own = (each for each in self.project.log(self.graph.name, name).entries() if each.lower >= self.note.at)
+        layers = ((layer_at(theirs, each.lower, each.description.upper), each) for each in own)
+        return all(layer is not None and layer.attempt == each.attempt for layer, each in layers)
 
     def _taken(self, collection: Collection, epoch: Epoch) -> Entry | None:
         """The pipeline's epoch, taken over, if the branch's would be the same."""
