@@ -108,11 +108,11 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     gathered = staging.gathered
 
-    def spy(found: DataFrame, columns: Any) -> Any:
+    def spy(found: DataFrame, columns: Any, *of: Any) -> Any:
         with redirect_stdout(io.StringIO()) as said:
             found.explain()
         seen.append(said.getvalue())
-        return gathered(found, columns)
+        return gathered(found, columns, *of)
 
     monkeypatch.setattr("firnline.runtime.finding.LEAST_ROWS", 0)
     monkeypatch.setattr("firnline.tables.concordance._SMALL", 0)

@@ -23,12 +23,14 @@ from pyspark.sql.connect.plan import LogicalPlan
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from firnline.engine.conf import CATALOG
-from firnline.incremental.relation import consolidated, in_one, project
+from firnline.incremental.relation import call, column, consolidated, in_one, project
 from firnline.incremental.relation import exact as exactly
 from firnline.model.names import DIFF, EPOCH, floating, place, quoted
+
+_ROWS = "_firnline_rows"
 
 
 class _Given(LogicalPlan):
@@ -48,6 +50,13 @@ class _Given(LogicalPlan):
 def frame_of(session: SparkSession, relation: Relation) -> DataFrame:
     """The DataFrame of a plan."""
     return ConnectDataFrame(_Given(relation), session)
+
+
+def known(frame: DataFrame, schema: StructType) -> DataFrame:
+    """The same DataFrame, of whose columns Spark need not be asked."""
+    assert isinstance(frame, ConnectDataFrame)
+    frame._cached_schema = schema
+    return frame
 
 
 def relation_of(frame: DataFrame) -> Relation:
@@ -98,15 +107,24 @@ def _messages(message: Message) -> Iterator[Message]:
 
 
 def local(rows: pa.Table, schema: StructType | None = None) -> Relation:
-    """A plan in which the rows themselves stand; unlike ``createDataFrame``, without asking Spark how it is set."""
+    """A plan in which the rows themselves stand; unlike ``createDataFrame``, without asking Spark how it is set.
+
+    They stand there as one array: each of Spark's rules for plans looks at every row that stands in one by itself.
+    """
     relation, sink = Relation(), pa.BufferOutputStream()
     known = schema or from_arrow_schema(rows.schema, prefer_timestamp_ntz=True)
-    relation.local_relation.schema = known.json()
-    if rows.num_rows:  # a stream without a batch tells Spark no schema
-        with pa.ipc.new_stream(sink, rows.schema) as writer:
-            writer.write_table(rows.combine_chunks())
-        relation.local_relation.data = sink.getvalue().to_pybytes()
-    return relation
+    if not rows.num_rows:  # a stream without a batch tells Spark no schema
+        relation.local_relation.schema = known.json()
+        return relation
+    structs = pa.StructArray.from_arrays([each.combine_chunks() for each in rows.columns], fields=list(rows.schema))
+    kind = pa.list_(pa.field("element", structs.type, nullable=False))
+    array = pa.ListArray.from_arrays(pa.array([0, len(structs)], pa.int32()), structs, type=kind)
+    whole = pa.table([array], pa.schema([pa.field(_ROWS, kind, nullable=False)]))
+    with pa.ipc.new_stream(sink, whole.schema) as writer:
+        writer.write_table(whole)
+    relation.local_relation.schema = StructType([StructField(_ROWS, ArrayType(known, containsNull=False), nullable=False)]).json()
+    relation.local_relation.data = sink.getvalue().to_pybytes()
+    return project(relation, [call("inline", column(_ROWS))])
 
 
 def arrow_of(frame: DataFrame) -> pa.Table:

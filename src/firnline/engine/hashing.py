@@ -96,6 +96,15 @@ def digests_of(rows: pa.Table, places: tuple[str, str]) -> dict[tuple[int, int],
     return {(row[places[0]], row[places[1]]): Digest() + Digest(*(row[f"{name}_sum"] for name in parts)) for row in found}
 
 
+def check_kind(kind: T.DataType) -> None:
+    """Refuse a type that has no canonical form.
+
+    Raises:
+        FirnlineError: ``UNSUPPORTED_TYPE``.
+    """
+    value_hash(F.lit(None), kind)
+
+
 def _halves(seed: int) -> tuple[str, str]:
     return f"_firnline_high_{seed}", f"_firnline_low_{seed}"
 

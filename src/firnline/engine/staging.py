@@ -143,15 +143,19 @@ class Gathered:
 NOTHING = Gathered(pa.table({EPOCH: pa.array([], pa.int64())}), {})
 
 
-def gathered(rows: DataFrame, columns: Sequence[Column]) -> Gathered | None:
+def gathered(rows: DataFrame, columns: Sequence[Column], epoch: int | None = None) -> Gathered | None:
     """Rows of a log, computed by Spark and written by whoever asks; None if there are more than a few.
 
-    A write by Spark and a look at what was written are two jobs more than the one that computes the rows.
+    A write by Spark and a look at what was written are two jobs more than the one that computes the rows. If all are of one
+    ``epoch``, Spark need not know which: it compiles a plan anew in which a number is another one.
     """
     hashes = hash_columns(_fields(columns))
-    found = arrow_of(rows.select("*", *hashes.values()).limit(FEW + 1))
+    asked = rows if epoch is None else rows.drop(EPOCH)
+    found = arrow_of(asked.select("*", *hashes.values()).limit(FEW + 1))
     if found.num_rows > FEW:
         return None
+    if epoch is not None:
+        found = found.add_column(len(columns), EPOCH, pa.repeat(pa.scalar(epoch, pa.int64()), found.num_rows))
     return Gathered(found.drop_columns(list(hashes)), digests_of(found, (EPOCH, PART)))
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql.connect.proto import Relation
@@ -282,10 +282,9 @@ class Derived:
 
     def of_arrangement(self, step: Arrangement) -> Destination:
         """The log of an arrangement, ready for the epoch."""
-        schema = StructType.fromDDL(", ".join(f"{name} {kind}" for name, kind in self.plan.schemas[step.name]))
-        assert isinstance(schema, StructType)
+        columns = _columns(", ".join(f"{name} {kind}" for name, kind in self.plan.schemas[step.name]))
         keys = _keys(step)
-        return self.run.destination(step.name, schema, Placement(keys, keys, self.run.collection.parts if keys else 1))
+        return self.run.destination(step.name, columns, Placement(keys, keys, self.run.collection.parts if keys else 1))
 
     def _advance(self, step: Arrangement) -> None:
         began = time.monotonic()
@@ -518,6 +517,14 @@ class Derived:
         unkeyed = {step.name for step in self.plan.steps.arrangements if not isinstance(step.node, Accumulate)}
         log = self.run.project.log(self.run.declared.graph.name, name)
         return _around(log, self.run.epoch.lower, self.run.epoch.upper, is_keyed=name not in unkeyed)
+
+
+@lru_cache
+def _columns(ddl: str) -> StructType:
+    """Columns in DDL, which Spark reads: asked once for all epochs."""
+    found = StructType.fromDDL(ddl)
+    assert isinstance(found, StructType)
+    return found
 
 
 def _changes(leaves: Mapping[str, Leaf]) -> int:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from firnline.engine.hashing import digest_columns
+from firnline.engine.hashing import check_kind
 from firnline.engine.playing import NULL_SEQUENCE
 from firnline.errors import FirnlineError, Location
 from firnline.model.declaration import Collection
@@ -95,7 +95,8 @@ def checked(returned: object, collection: Collection, apart: Sequence[str] = ())
             "WRONG_COLUMNS", f"it returned no column {', '.join(missing)}; its columns: {listed}", collection.where
         )
     columns = StructType([field for field in frame.schema.fields if field.name not in apart])
-    digest_columns([(0, field.name, field.dataType) for field in columns.fields])
+    for field in columns.fields:
+        check_kind(field.dataType)
     _refuse_maps(columns, collection)
     return frame
 

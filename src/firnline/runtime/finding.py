@@ -24,12 +24,15 @@ from firnline.runtime.project import Project
 from firnline.tables.concordance import Concordance, Field, hashed, is_hashed, kind_of, large
 from firnline.tables.log import Log
 from firnline.tables.metadata import Metadata
+from firnline.tables.port import Manifest
 
 _logger = logging.getLogger(__name__)
 LEAST_ROWS = 50_000
 """Fewer rows are as soon read by Spark."""
 _MOST_FOUND = 4 * FEW
 """More rows make no plan."""
+_LISTED: dict[str, tuple[StoredFile, ...]] = {}
+_MOST_LISTED = 10_000
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ class Finding:
         catalog = self.project.catalog
         before, after = (set(catalog.manifests(table.snapshots[of].manifest_list)) for of in (leaf.old, leaf.new))
         gone, come = (
-            {file.path: file for manifest in manifests for file in catalog.listed(table, manifest)}
+            {file.path: file for manifest in manifests for file in _listed(self.project, table, manifest)}
             for manifests in (before - after, after - before)
         )
         return None if gone.keys() - come.keys() else [file for path, file in come.items() if path not in gone]
@@ -133,9 +136,17 @@ def _with_keys(
 
 def _held(project: Project, table: Metadata, snapshot: int) -> list[StoredFile]:
     """The data files of a state."""
-    catalog = project.catalog
-    manifests = catalog.manifests(table.snapshots[snapshot].manifest_list)
-    return [file for manifest in manifests for file in catalog.listed(table, manifest)]
+    manifests = project.catalog.manifests(table.snapshots[snapshot].manifest_list)
+    return [file for manifest in manifests for file in _listed(project, table, manifest)]
+
+
+def _listed(project: Project, table: Metadata, manifest: Manifest) -> tuple[StoredFile, ...]:
+    """The data files that a manifest names. No manifest changes: one that was read need not be read again."""
+    if manifest.path not in _LISTED:
+        if len(_LISTED) >= _MOST_LISTED:
+            _LISTED.clear()
+        _LISTED[manifest.path] = project.catalog.listed(table, manifest)
+    return _LISTED[manifest.path]
 
 
 def _concordance(project: Project) -> Concordance:

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pyspark.sql import DataFrame
 from pyspark.sql.connect.proto import Relation
@@ -117,11 +118,11 @@ def plan_of(
     columns of the log, once it is known what the plan means.
     """
 
-    def schema(frame: DataFrame) -> Schema:
-        return [(field.name, ddl(field.dataType)) for field in frame.schema.fields]
-
     def analyze(relation: Relation) -> Schema:
-        return schema(frame_of(session, relation))
+        return _schema(frame_of(session, relation))
+
+    def of_empty(relation: Relation) -> Schema:
+        return _of_empty(session, relation.SerializeToString(deterministic=True))
 
     relations = {name: relation_of(frame) for name, frame in frames.items()}
     binder = Binder({each.common.plan_id: (name, frames[name].columns) for name, each in relations.items()}, analyze, made.sites)
@@ -130,7 +131,7 @@ def plan_of(
             raise made.refusal
         bound = binder.bind(made.relation)
         time = [("time", "timestamp" if graph.schedule.timed else "bigint")]
-        typing = Typing({EPOCH_TIME: time, **{name: schema(frame) for name, frame in frames.items()}}, analyze)
+        typing = Typing({EPOCH_TIME: time, **{name: _schema(frame) for name, frame in frames.items()}}, of_empty)
         outline = outline_of(bound, collection, Canonical(typing.schemas, made.functions, names))
         frame = fit(made.frame, outline)
         bound = bound if frame is made.frame else binder.bind(relation_of(frame))
@@ -147,3 +148,13 @@ def plan_of(
     notes = ("a sort without a limit says nothing about a set of rows, and is dropped",) if bound.order and not is_top else ()
     ids = tuple(field.id for field in bound.fields)
     return StagePlan(frame, steps, ids, kept, None, notes, outline)
+
+
+@lru_cache(maxsize=4096)
+def _of_empty(session: SparkSession, relation: bytes) -> Schema:
+    """The columns of a plan over inputs that stand in it, empty: asked once for all epochs."""
+    return _schema(frame_of(session, Relation.FromString(relation)))
+
+
+def _schema(frame: DataFrame) -> Schema:
+    return tuple((field.name, ddl(field.dataType)) for field in frame.schema.fields)

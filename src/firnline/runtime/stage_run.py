@@ -14,7 +14,7 @@ from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
-from firnline.engine.frames import relation_of, state, table_name
+from firnline.engine.frames import known, relation_of, state, table_name
 from firnline.engine.outside import Recorded
 from firnline.engine.reading import Malformed, SourceEpoch
 from firnline.errors import FirnlineError
@@ -331,8 +331,10 @@ class StageRun:
         if self.epoch.upper < head.description.since:
             raise compacted(graph, name, head.description.since)
         found = self.project.log(graph.name, name).load()
-        columns = [column for column in (found.columns if found else ()) if column not in BOOKKEEPING]
-        return state(self.session, table_name(graph.name, name), head.snapshot, self.epoch.upper, columns)
+        assert found is not None, "it has a snapshot"
+        columns = stored_in(self.session, found)
+        rows = state(self.session, table_name(graph.name, name), head.snapshot, self.epoch.upper, columns.names)
+        return known(rows, columns)
 
     def lineage(self, name: str, head: Head) -> Input:
         """An input as this epoch reads it."""

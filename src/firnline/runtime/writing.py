@@ -146,7 +146,7 @@ class Destination:
         few changes are to be expected: they are written from here.
         """
         rows = self._placed(delta, epoch)
-        few = staging.gathered(rows, self.columns) if is_few else None
+        few = staging.gathered(rows, self.columns, epoch.lower) if is_few else None
 
         def write() -> None:
             if few is None:
