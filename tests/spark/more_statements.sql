@@ -396,3 +396,6 @@ select nullifzero(0), zeroifnull(null), try_divide(1, 0), try_add(1, 2), div(7, 
 select bround(2.5), round(2.567, 2), round(-1.5), ceil(1.1), ceiling(1.1), floor(-1.1), sign(-2), sqrt(4), cbrt(8), exp(0), degrees(0), sin(0)
 select window, count(*) as n from t group by window(ts, '10 days', '5 days')
 select session_window(ts, '5 minutes').end as e, count(*) from t group by session_window(ts, '5 minutes')
+select count(*) as n, a % 2 as a from t v group by rollup(v.a, b)
+select count(*, 1) as n from t
+select sum(a) as n, a + 1 as k, b from t group by cube(a, b) having b is null

@@ -133,3 +133,4 @@ select b as a, a as b, count(*) as n from t group by t.a, t.b order by a desc, b
 select a, v.c from t lateral view explode(xs) v as c where exists (select 1 from u v where v.a = t.a and v.c > 100)
 select a as j, b + 1 as k, count(*) as n from t group by j, k order by k desc, j limit 3
 select a, a + 1 as k, count(*) as n from t group by a, a + 1 order by k desc limit 2
+select upper(v.s) as s, count(*) from t v group by s

@@ -113,7 +113,7 @@ def _boolean(hit: Expression, value: Expression, answer: Callable[[Expression], 
 
 def _times(values: Sequence[Expression]) -> Part:
     """One for a row in which no value is null."""
-    missing = [call("isNull", value) for value in values if value.WhichOneof("expr_type") != "literal"]
+    missing = [call("isNull", value) for value in values if value.literal.WhichOneof("literal_type") in (None, "null")]
     if not missing:
         return ONE
     any_missing = missing[0]

@@ -27,7 +27,9 @@ from firnline.incremental.algebra import (
     Verbatim,
     Window,
 )
+from firnline.incremental.clock import word_of_clock
 from firnline.incremental.expressions import function, inner, place, plain, references, rewritten, walk
+from firnline.incremental.framing import framed
 from firnline.incremental.grouping import aggregate, grouped
 from firnline.incremental.limiting import deduplicated, first
 from firnline.incremental.ordering import ordered
@@ -162,6 +164,8 @@ class Binder:
             return expression
 
     def _check(self, expression: Expression, allowed: frozenset[str]) -> None:
+        if word := word_of_clock(expression):
+            raise self.refusal("NONDETERMINISTIC_FUNCTION", f"{word!r} as a date or a timestamp is another one at another time")
         name = function(expression)
         if name is None:
             return
@@ -272,7 +276,8 @@ class Binder:
             hidden = self._of_order(source, fields)
             made = (*made, *(Output((of,), reference(of.id)) for of in hidden))
             return Bound(Map((*columns, *hidden), self.where, source.node, made), fields, source.order)
-        made = tuple(replace(each, expression=self._total(each.expression, source)) for each in made)
+        source, made = framed(self, source, made)
+        windows = [found for each in made for found in walk(each.expression) if found.WhichOneof("expr_type") == "window"]
         partitions = [{plain(key) for key in found.window.partition_spec} for found in windows]
         common = set.intersection(*partitions) - {None}
         partition = tuple(of for of in source.node.ids if of in common)
@@ -294,21 +299,6 @@ class Binder:
             outputs.append(each)
         ids = [of.id for each in outputs for of in each.columns]
         return tuple(outputs), tuple(replace(field, id=of) for field, of in zip(fields, ids, strict=True))
-
-    def _total(self, expression: Expression, source: Bound) -> Expression:
-        """Window functions that see the order of rows with ties broken by all columns."""
-        copy = Expression()
-        copy.CopyFrom(expression)
-        for found in walk(copy):
-            if found.WhichOneof("expr_type") != "window":
-                continue
-            name = function(found.window.window_function) or ""
-            by_rows = found.window.frame_spec.frame_type == found.window.frame_spec.FRAME_TYPE_ROW
-            if name in functions.TIE_SENSITIVE or by_rows:
-                if not found.window.order_spec:
-                    raise self.refusal("NONDETERMINISTIC_FUNCTION", f"{name}() over a window without an order")
-                found.window.order_spec.extend(each.sort_order for each in self.ties(source))
-        return copy
 
     def ties(self, source: Bound) -> list[Expression]:
         """An order by all columns."""

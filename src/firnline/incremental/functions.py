@@ -73,6 +73,9 @@ ORDER_DEPENDENT = frozenset(
         "kll_sketch_agg_bigint",
         "kll_sketch_agg_double",
         "kll_sketch_agg_float",
+        "kll_merge_agg_bigint",
+        "kll_merge_agg_double",
+        "kll_merge_agg_float",
         "theta_sketch_agg",
         "theta_union_agg",
         "theta_intersection_agg",
@@ -149,8 +152,11 @@ AGGREGATES = (
             "grouping",
             "grouping_id",
             "product",
+            "bitmap_and_agg",
             "bitmap_construct_agg",
             "bitmap_or_agg",
+            "count_min_sketch",
+            "schema_of_variant_agg",
         ]
     )
 )
@@ -181,22 +187,17 @@ GENERATOR_COLUMNS = {
 }
 """The columns that generators make, where their names alone say so."""
 
-TIE_SENSITIVE = frozenset(
-    [
-        "row_number",
-        "ntile",
-        "lag",
-        "lead",
-        "first",
-        "first_value",
-        "last",
-        "last_value",
-        "nth_value",
-        "any_value",
-        "collect_list",
-        "array_agg",
-    ]
-)
+BY_ROWS = frozenset(["row_number", "ntile", "lag", "lead"])
+"""Window functions that know no peers, whatever the frame."""
+
+BY_PEERS = frozenset(["rank", "dense_rank", "percent_rank", "cume_dist"])
+"""Window functions that know nothing else than peers, even in a frame by rows."""
+
+FIRST = frozenset(["first", "first_value", "any_value"])
+
+LAST = frozenset(["last", "last_value"])
+
+TIE_SENSITIVE = BY_ROWS | FIRST | LAST | LISTS | {"nth_value"}
 """Window functions whose answer depends on the order of rows that the given order leaves open."""
 
 _MORE = frozenset(["and", "or", "not", "in", "if", "map", "chr", "between", "timestampadd", "timestampdiff"])

@@ -5,7 +5,7 @@ Grouping sets are the union of one aggregate per set. A pivot is one conditional
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -16,7 +16,7 @@ from pyspark.sql.connect.proto import Expression, Relation
 
 from firnline.incremental import functions
 from firnline.incremental.algebra import Aggregate, Column, Output, Union
-from firnline.incremental.expressions import function, references, rewritten
+from firnline.incremental.expressions import function, identity, rewritten
 from firnline.incremental.expressions import inner as inner_of
 from firnline.incremental.relation import alias, call, cast, integer, null
 from firnline.incremental.scope import Bound, Field, reference, split
@@ -42,11 +42,14 @@ def aggregate(binder: Binder, relation: Relation, source: Bound) -> Bound:
     fields = [replace(named[0], id=key) for key, (_, named) in zip(keys, grouping, strict=True)]
     if message.group_type == AggregateProto.GROUP_TYPE_PIVOT:
         return _pivoted(binder, relation, source, fields)
-    made = _aggregates(binder, relation, aggregates, source, len(fields))
+    terms = [identity(each.expression) for each, _ in grouping]
+    as_keys = {term: reference(field.id) for term, field in zip(terms, fields, strict=True)}
+    made = _over_keys(_aggregates(binder, relation, aggregates, source, len(fields)), as_keys)
     if message.group_type == AggregateProto.GROUP_TYPE_GROUPBY:
         return grouped(binder, source, fields, made)
     kinds = [kind for _, kind in binder.analyze(relation)][: len(fields)]
-    parts = [_part(binder, source, fields, made, chosen, kinds) for chosen in _sets(binder, message, source, fields)]
+    sets = _sets(binder, message, source, fields, terms)
+    parts = [_part(binder, source, fields, terms, made, chosen, kinds) for chosen in sets]
     whole = parts[0]
     for part in parts[1:]:
         whole = Bound(Union(whole.columns(), binder.where, whole.node, part.node), whole.fields)
@@ -124,31 +127,55 @@ def _aggregates(binder: Binder, relation: Relation, expressions: Sequence[Expres
         if name is None:
             names = names or binder.names(relation, keys + len(expressions))
             name = names[keys + number]
-        expression = binder.expression(each.alias.expr if each.WhichOneof("expr_type") == "alias" else each, source)
+        expression = binder.expression(_unnamed(each), source)
         made.append(Output((binder.new(name),), expression))
     return made
 
 
-def _sets(binder: Binder, message: AggregateProto, source: Bound, keys: Sequence[Field]) -> list[tuple[Field, ...]]:
+def _over_keys(made: Sequence[Output], values: Mapping[bytes, Expression]) -> list[Output]:
+    """The same with other expressions for what is grouped by, outside of aggregates."""
+
+    def over(expression: Expression) -> Expression:
+        if function(expression) in functions.AGGREGATES:
+            return expression
+        found = values.get(identity(expression))
+        if found is None:
+            for below in list(inner_of(expression)):
+                below.CopyFrom(over(below))
+        return expression if found is None else found
+
+    return [replace(each, expression=over(each.expression)) for each in made]
+
+
+def _sets(
+    binder: Binder, message: AggregateProto, source: Bound, keys: Sequence[Field], terms: Sequence[bytes]
+) -> list[tuple[Field, ...]]:
     if message.group_type == AggregateProto.GROUP_TYPE_ROLLUP:
         return [tuple(keys[:count]) for count in range(len(keys), -1, -1)]
     if message.group_type == AggregateProto.GROUP_TYPE_CUBE:
         return [chosen for count in range(len(keys), -1, -1) for chosen in combinations(keys, count)]
+    has_alias = [each.WhichOneof("expr_type") == "alias" for each in message.grouping_expressions]
+    known = {term for term, is_named in zip(terms, has_alias, strict=True) if not is_named}
     chosen = []
     for each in message.grouping_sets:
-        ids = [next(iter(_ids(binder, one, source)), "") for one in each.grouping_set]
-        chosen.append(tuple(field for field in keys if field.id in ids))
+        wanted = {identity(binder.expression(one, source)) for one in each.grouping_set}
+        if not wanted <= known:
+            raise binder.refusal(
+                "UNSUPPORTED_EXPRESSION", "a grouping set of something that is grouped by under an alias, or not at all"
+            )
+        chosen.append(tuple(field for field, term in zip(keys, terms, strict=True) if term in wanted))
     return chosen
 
 
-def _ids(binder: Binder, expression: Expression, source: Bound) -> Iterator[str]:
-    yield from references(binder.expression(expression, source))
+def _unnamed(expression: Expression) -> Expression:
+    return expression.alias.expr if expression.WhichOneof("expr_type") == "alias" else expression
 
 
 def _part(
     binder: Binder,
     source: Bound,
     keys: Sequence[Field],
+    terms: Sequence[bytes],
     made: Sequence[Output],
     chosen: Sequence[Field],
     kinds: Sequence[str],
@@ -165,14 +192,18 @@ def _part(
     def settled(expression: Expression) -> Expression:
         name = function(expression)
         if name == "grouping":
-            key = next(iter(references(expression)))
-            return cast(integer(0 if key in ids else 1), "tinyint")
+            (argument,) = map(identity, expression.unresolved_function.arguments)
+            if argument not in terms:
+                raise binder.refusal("UNSUPPORTED_EXPRESSION", "grouping() of something that is not grouped by")
+            return cast(integer(0 if keys[terms.index(argument)].id in ids else 1), "tinyint")
         if name == "grouping_id":
             bits = [0 if field.id in ids else 1 for field in keys]
             return integer(sum(bit << place for place, bit in enumerate(reversed(bits))))
         return expression
 
-    columns = [Output((binder.new(each.columns[0].name),), rewritten(each.expression, settled)) for each in made]
+    nulls = {identity(reference(of.id)): cast(null(), kind) for of, kind in zip(keys, kinds, strict=True) if of.id not in ids}
+    settled_ = [Output((binder.new(each.columns[0].name),), rewritten(each.expression, settled)) for each in made]
+    columns = _over_keys(settled_, nulls)
     groups = grouped(binder, source, chosen, columns)
     outputs = []
     for field, kind in zip(keys, kinds, strict=True):
@@ -199,8 +230,7 @@ def _pivoted(binder: Binder, relation: Relation, source: Bound, keys: Sequence[F
         literal.literal.CopyFrom(value)
         is_there = call("<=>", on, literal)
         for each in message.aggregate_expressions:
-            inside = each.alias.expr if each.WhichOneof("expr_type") == "alias" else each
-            expression = binder.expression(inside, source)
+            expression = binder.expression(_unnamed(each), source)
             found = rewritten(expression, partial(_only, condition=is_there))
             if is_null_of_none:
                 found = call("when", call(">", call("count_if", is_there), integer(0)), found)

@@ -2,7 +2,7 @@
 
 Moments (variances, covariances, ...) are computed over the sorted values, in two passes: the means, then the sums of products of
 distances from them. Of several rows with the same extreme, ``max_by`` and ``min_by`` take the one with the largest, or smallest,
-value. The same over a window.
+value. The same over a window, where what sees the order of rows goes by their places.
 """
 
 from __future__ import annotations
@@ -37,8 +37,31 @@ def settled_over(window: Expression) -> Expression:
     """The same of a window function: every aggregate that it is made of is over that window."""
     inside = window.window.window_function
     found = settled(inside)
-    if found is inside:
-        return window
+    return window if found is inside else _over(window, found)
+
+
+def placed_over(window: Expression, place: Expression) -> Expression:
+    """A window function that sees the order of rows, by the places that they have in an order without ties."""
+    inside = window.window.window_function
+    name, (value, *more) = function(inside) or "", inside.unresolved_function.arguments
+    is_there = call("isNotNull", value)
+    if name in functions.FIRST | functions.LAST:
+        by = call("when", is_there, place) if skips_nulls(inside) else place
+        return _over(window, call("min_by" if name in functions.FIRST else "max_by", value, by))
+    pair = call("struct", alias(place, "place"), alias(value, "value"))
+    is_present = name in functions.LISTS or skips_nulls(inside)
+    pairs = call("sort_array", call("collect_list", call("when", is_there, pair) if is_present else pair))
+    chosen = pairs if name in functions.LISTS else call("get", pairs, call("-", more[0], small_integer(1)))
+    return _over(window, _field(chosen, "value"))
+
+
+def skips_nulls(expression: Expression) -> bool:
+    """Whether a call of first_value() and its like says so in its last argument."""
+    return any(each.literal.boolean for each in expression.unresolved_function.arguments[1:])
+
+
+def _over(window: Expression, found: Expression) -> Expression:
+    """An expression whose aggregates are over the window."""
 
     def over(each: Expression) -> Expression:
         if function(each) not in functions.AGGREGATES:

@@ -54,6 +54,8 @@ def _function(node: exp.Expression, scope: Scope) -> Expression:
     if distinct is not None:
         only(distinct, "expressions")
         arguments = [*distinct.expressions, *arguments[1:]]
+    if name.lower() == "count" and len(arguments) == 1 and isinstance(arguments[0], exp.Column) and arguments[0].is_star:
+        raise opaque(f"count({shown(arguments[0])}), which Spark refuses: write count(*), or the columns")
     expression = call(name, *scope.expressions(arguments))
     expression.unresolved_function.is_distinct = distinct is not None
     return expression
@@ -81,6 +83,8 @@ def _filter(node: exp.Expression, scope: Scope) -> Expression:
     position = 1 if name in ("max_by", "min_by") else 0
     value = function.arguments[position]
     if value.WhichOneof("expr_type") == "unresolved_star":
+        if len(function.arguments) > 1:
+            raise opaque(f"FILTER on {shown(node.this)}")
         value = number("1")
     function.arguments[position].CopyFrom(call("when", condition, value))
     return aggregate

@@ -6,8 +6,9 @@ answer is the only one with which the statement can be valid.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sqlglot import exp
 
@@ -135,6 +136,7 @@ def grouping(select: exp.Select) -> Grouping:
     group, items = select.args.get("group"), select.expressions
     if group is None:
         return Grouping()
+    inputs = frozenset(_relations(select))
     only(group, "expressions", "all", "rollup", "cube", "grouping_sets")
     if group.args.get("all"):
         if any(is_star(item) for item in items):
@@ -146,26 +148,47 @@ def grouping(select: exp.Select) -> Grouping:
             inside = special is not None and special in terms
             if inside and len(terms) > 1:
                 raise opaque(f"GROUP BY with more beside {shown(special)}")
-            return _special(kind, list(special.expressions) or terms, [] if inside else terms, items)
-    return Grouping(tuple(_key(term, terms, items) for term in terms))
+            return _special(kind, list(special.expressions) or terms, [] if inside else terms, items, inputs)
+    return Grouping(tuple(_key(term, terms, items, inputs) for term in terms))
 
 
-def _special(kind: str, inner: list[exp.Expression], given: list[exp.Expression], items: Sequence[exp.Expression]) -> Grouping:
+def _relations(node: exp.Expression) -> Iterator[str]:
+    """The names, in lower case, of the relations that a SELECT, or a table in parentheses, reads."""
+    clause = node.args.get("from_")
+    below = [clause.this] if clause is not None else []
+    below += [join.this for join in node.args.get("joins") or []]
+    if isinstance(node, exp.Subquery) and not node.alias and not isinstance(node.this, exp.Query):
+        below.append(node.this)
+    for table in below:
+        yield table.alias_or_name.lower()
+        yield from _relations(table)
+    yield from (view.alias.lower() for view in node.args.get("laterals") or [])
+
+
+def _special(
+    kind: str,
+    inner: list[exp.Expression],
+    given: list[exp.Expression],
+    items: Sequence[exp.Expression],
+    inputs: Collection[str],
+) -> Grouping:
     if kind != "grouping_sets":
         if any(isinstance(term, exp.Tuple) for term in inner):
             raise opaque(f"{kind.upper()} of several columns at once")
-        return Grouping(tuple(_key(term, inner, items) for term in inner), kind)
+        return Grouping(tuple(_key(term, inner, items, inputs) for term in inner), kind)
     sets = [list(term.expressions) if isinstance(term, exp.Tuple) else [term] for term in inner]
     flat = [term for each in sets for term in each]
-    resolved = tuple(tuple(_key(bare(term), flat, items) for term in each) for each in sets)
-    keys: list[exp.Expression] = [_key(term, given, items) for term in given]
+    resolved = tuple(tuple(_key(bare(term), flat, items, inputs) for term in each) for each in sets)
+    keys: list[exp.Expression] = [_key(term, given, items, inputs) for term in given]
     for term in (term for each in resolved for term in each):
         if position(term, keys) is None:
             keys.append(term)
     return Grouping(tuple(keys), kind, resolved)
 
 
-def _key(term: exp.Expression, terms: Sequence[exp.Expression], items: Sequence[exp.Expression]) -> exp.Expression:
+def _key(
+    term: exp.Expression, terms: Sequence[exp.Expression], items: Sequence[exp.Expression], inputs: Collection[str]
+) -> exp.Expression:
     """What a term of GROUP BY means: the item of a number, the expression of an alias, or itself.
 
     To Spark a column goes before an alias. If there were such a column, the item behind the alias could only refer to what is
@@ -177,13 +200,19 @@ def _key(term: exp.Expression, terms: Sequence[exp.Expression], items: Sequence[
     behind = _behind(term, items)
     if behind is None or any(aggregates(behind)):
         return term
-    if any(column.parts[0].name.lower() == term.name.lower() for column in columns(behind)):
+    if any(_name(column, inputs) == term.name.lower() for column in columns(behind)):
         return term
     others = [each for each in terms if each is not term]
     grouped = [*others, *(found for each in others if (found := ordinal(each, items) or _behind(each, items)) is not None)]
     if not _refers_beyond(behind, [bare(each) for each in grouped]):
         raise opaque(f"GROUP BY {term.name}, which may be a column or {shown(behind)}: write that instead of {term.name}")
     return behind
+
+
+def _name(column: exp.Column, inputs: Collection[str]) -> str:
+    """The name of a column itself, in lower case, between that of its relation and the fields inside it."""
+    parts = [part.name.lower() for part in column.parts]
+    return next((name for relation, name in pairwise(parts) if relation in inputs), parts[0])
 
 
 def _behind(term: exp.Expression, items: Sequence[exp.Expression]) -> exp.Expression | None:

@@ -120,7 +120,8 @@ def interval(node: exp.Interval) -> Expression:
         return cast(string(str(text.this)), f"interval {unit.this.name} to {unit.expression.name}")
     written = f"{text.this} {unit.name}" if unit is not None else re.sub(r"(?i)^\s*interval\s", "", str(text.this))
     parts = [(found[1], found[2].upper().removesuffix("S")) for found in _PART.finditer(written)]
-    if _PART.sub("", written).strip() or not parts or any(name not in UNITS for _, name in parts):
+    is_cut = any("." in amount and name != "SECOND" for amount, name in parts)
+    if is_cut or _PART.sub("", written).strip() or not parts or any(name not in UNITS for _, name in parts):
         raise opaque(f"the interval '{written}'")
     return _interval([(amount.replace(" ", ""), *UNITS[name]) for amount, name in parts])
 

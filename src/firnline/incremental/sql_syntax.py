@@ -85,6 +85,8 @@ class Verbatim(Spark):
         # All comparisons bind alike, and || binds like +.
         EQUALITY: ClassVar[Any] = SparkParser.EQUALITY | SparkParser.COMPARISON
         COMPARISON: ClassVar[Any] = {}
+        # a:b takes a field out of a variant; it is not a under a name.
+        COLON_PLACEHOLDER_TOKENS: ClassVar[Any] = frozenset()
         TERM: ClassVar[Any] = SparkParser.TERM | {TokenType.DPIPE: exp.DPipe}
 
         def build_cast(self, strict: bool, **kwargs: Any) -> exp.Expr:

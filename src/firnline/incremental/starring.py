@@ -23,12 +23,12 @@ Draft = tuple[tuple[str, ...] | None, Expression, Field | None]
 
 
 def spread_stars(binder: Binder, expression: Expression, scopes: Sequence[Bound]) -> None:
-    """Replace a star among a function's arguments; count(*) counts rows."""
+    """Replace a star among a function's arguments; count of a star alone counts rows."""
     arguments = list(expression.unresolved_function.arguments)
     if not any(each.WhichOneof("expr_type") == "unresolved_star" for each in arguments):
         return
     del expression.unresolved_function.arguments[:]
-    if function(expression) == "count" and not expression.unresolved_function.is_distinct:
+    if function(expression) == "count" and len(arguments) == 1 and not expression.unresolved_function.is_distinct:
         expression.unresolved_function.arguments.append(integer(1))
         return
     for each in arguments:

@@ -109,6 +109,13 @@ GROUPS = {
     "cube": lambda left, right: left.cube("k", "a").agg(F.count("x").alias("n")),
     "rollup that begins with nothing": lambda left, right: left.where("a = 'r'").rollup("k").agg(F.sum("x").alias("s")),
     "grouping sets": lambda left, right: left.groupingSets([["k", "a"], ["k"], []], "k", "a").agg(F.sum("x"), F.grouping_id()),
+    "grouping sets by expressions": lambda left, right: left.groupingSets(
+        [[F.upper("a"), "k"], ["k"], []], F.upper("a"), "k"
+    ).agg(F.sum("x"), F.grouping(F.upper("a")), (F.coalesce("k", F.lit(0)) + F.count("k")).alias("n"), F.grouping_id()),
+    "nothing counted": lambda left, right: left.groupBy("k").agg(F.count(F.lit(None)).alias("n"), F.count(F.col("*")).alias("m")),
+    "keys in expressions": lambda left, right: left.groupBy(F.upper("a").alias("u")).agg(
+        F.concat(F.upper("a"), F.count("x").cast("string"))
+    ),
     "pivot": lambda left, right: left.groupBy("k").pivot("a", ["p", "q"]).agg(F.sum("x"), F.count("x")),
     "pivot of lists": lambda left, right: left.groupBy("k").pivot("a", ["p", "q"]).agg(F.collect_set("x"), F.count("x")),
     "pivot of extremes": lambda left, right: left.groupBy("k").pivot("a", ["q", "s"]).agg(F.max_by("a", "x"), F.count("x")),
@@ -116,7 +123,17 @@ GROUPS = {
 
 
 @pytest.mark.parametrize(
-    "case", sampled(GROUPS, "having", "nested", "rollup", "pivot of lists", "distinct", "rollup that begins with nothing")
+    "case",
+    sampled(
+        GROUPS,
+        "having",
+        "nested",
+        "grouping sets by expressions",
+        "nothing counted",
+        "pivot of lists",
+        "distinct",
+        "rollup that begins with nothing",
+    ),
 )
 def test_groups(spark: SparkSession, case: str) -> None:
     check(spark, lambda left, right: GROUPS[case](left, right), BOTH)

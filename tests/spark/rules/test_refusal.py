@@ -28,6 +28,10 @@ CASES = {
         lambda left: left.select(F.spark_partition_id()),
         lambda left: left.select(F.input_file_name()),
         lambda left: left.where(F.current_date() > "2020-01-01"),
+        lambda left: left.selectExpr("date'today'"),
+        lambda left: left.selectExpr("try_cast(' NOW utc' AS timestamp_ntz)"),
+        lambda left: left.select(F.lit("yesterday").cast("date")),
+        lambda left: left.select(F.to_timestamp(F.lit("tomorrow"))),
         lambda left: left.orderBy(F.rand()).limit(1),
         lambda left: left.groupBy("k").agg(F.last("x")),
         lambda left: left.groupBy("k").agg(F.any_value("x")),
@@ -55,6 +59,7 @@ CASES = {
     "PIVOT_WITHOUT_VALUES": [lambda left: left.groupBy("k").pivot("a").count()],
     "UNSUPPORTED_EXPRESSION": [
         lambda left: left.select(left.colRegex("`k|x`")),
+        lambda left: left.groupingSets([[F.upper("a")], []], F.upper("a").alias("u")).count(),
         lambda left: left.alias("l").where(
             left.where(F.col("k") == F.col("l.k").outer()).union(left.where(F.col("x") == F.col("l.x").outer())).exists()
         ),

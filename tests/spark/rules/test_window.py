@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql import Window, WindowSpec
+from pyspark.sql import DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 from pyspark.sql.connect.session import SparkSession
 
-from tests.spark.histories import check
+from tests.spark.histories import History, check
 from tests.spark.rules.data import LEFT, sampled
 
 
@@ -33,7 +33,15 @@ CASES = {
         F.max("x").over(in_order().rowsBetween(Window.currentRow, Window.unboundedFollowing)).alias("m"),
         F.last("x", True).over(in_order().rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)).alias("l"),
     ),
-    "range": lambda left: left.select("k", F.sum("x").over(by_key().orderBy("x").rangeBetween(-3, 3)).alias("s")),
+    "range": lambda left: left.select(
+        "k",
+        F.sum("x").over(by_key().orderBy("x").rangeBetween(-3, 3)).alias("s"),
+        F.sort_array(F.collect_list("a").over(by_key().orderBy("x").rangeBetween(-3, 3))).alias("v"),
+        F.last("x").over(by_key().orderBy(F.desc_nulls_first("x")).rangeBetween(0, 3)).alias("l"),
+    ),
+    "ranks of rows": lambda left: left.withColumn(
+        "r", F.rank().over(by_key().orderBy("x").rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    ),
     "places": lambda left: left.select(
         "k",
         F.dense_rank().over(in_order()).alias("d"),
@@ -55,10 +63,45 @@ CASES = {
     "whole": lambda left: left.withColumn("n", F.count("*").over(Window.partitionBy())),
     "top": lambda left: left.orderBy(F.desc("x"), "a", "k").limit(2),
     "skipped": lambda left: left.orderBy("x", "a", "k").offset(1).limit(2),
+    "skipped by another order": lambda left: left.orderBy("x", "a", "k").offset(1).orderBy(F.desc("a"), "x", "k").limit(2),
     "latest": lambda left: left.orderBy(F.desc("x"), "a").dropDuplicates(["k"]),
 }
 
 
-@pytest.mark.parametrize("case", sampled(CASES, "rank", "number", "doubles", "moments", "rows", "top", "latest"))
+@pytest.mark.parametrize(
+    "case", sampled(CASES, "rank", "number", "doubles", "moments", "rows", "range", "skipped by another order", "latest")
+)
 def test_orders(spark: SparkSession, case: str) -> None:
     check(spark, lambda left: CASES[case](left), {"left": LEFT})
+
+
+PEERS = History(
+    "k int, d int, x int",
+    [
+        [((1, 1, 5), 1), ((1, 1, 2), 1), ((1, 2, None), 2), ((1, 2, 4), 1), ((None, None, 3), 1), ((2, 1, None), 1)],
+        [((1, 1, 5), -1), ((1, None, 7), 1), ((2, 1, 4), 1), ((2, 3, 4), 1), ((None, None, None), 1)],
+        [((1, 2, None), -1), ((1, 1, 2), 1)],
+    ],
+)
+
+
+def test_peers_are_seen_together(spark: SparkSession) -> None:
+    functions = {
+        "all": (F.collect_list("x"), "there"),
+        "first": (F.first("x"), "get(seen, 0)"),
+        "first there": (F.first("x", True), "get(there, 0)"),
+        "last": (F.last("x"), "element_at(seen, -1)"),
+        "last there": (F.last_value("x", F.lit(True)), "try_element_at(there, -1)"),
+        "second": (F.nth_value("x", 2), "get(seen, 1)"),
+        "second there": (F.nth_value("x", 2, True), "get(there, 1)"),
+    }
+
+    def stage(left: DataFrame) -> DataFrame:
+        return left.select("*", *(each.over(by_key().orderBy("d")).alias(name) for name, (each, _) in functions.items()))
+
+    def in_plain_words(left: DataFrame) -> DataFrame:
+        seen = left.withColumn("seen", F.expr("sort_array(collect_list(struct(d, x)) OVER (PARTITION BY k ORDER BY d)).x"))
+        there = seen.withColumn("there", F.expr("filter(seen, x -> x IS NOT NULL)"))
+        return there.select("k", "d", "x", *(F.expr(text).alias(name) for name, (_, text) in functions.items()))
+
+    check(spark, stage, {"left": PEERS}, plain=in_plain_words)

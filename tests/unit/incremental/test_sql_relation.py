@@ -125,6 +125,11 @@ def test_having_and_order_compute_their_aggregates_once() -> None:
     [
         ("select upper(s) as k, count(*) from t group by k", ["upper(s) as k"]),
         ("select upper(s) as s, count(*) from t group by s", ["s as _firnline_sql_key_0"]),
+        ("select upper(t.s) as s, count(*) from t group by s", ["s as _firnline_sql_key_0"]),
+        ("select upper(v.s) as s, count(*) from (u cross join t v) group by s", ["s as _firnline_sql_key_0"]),
+        ("select upper(v.s) as s, count(*) from t lateral view explode(xs) v as s group by s", ["s as _firnline_sql_key_0"]),
+        ("select upper(st.s) as s, count(*) from t group by s", ["upper(st.s) as s"]),
+        ("select upper(t.st.s) as s, count(*) from t group by s", ["upper(t.st.s) as s"]),
         ("select a, b, count(*) from t group by 2, 1", ["b as _firnline_sql_key_0", "a as _firnline_sql_key_1"]),
         ("select a, b + 1 as c, count(*) from t group by all", ["a", "b + 1 as c"]),
         ("select t.a, count(*) from t group by a", ["t.a"]),

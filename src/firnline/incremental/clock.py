@@ -1,0 +1,31 @@
+"""Words that Spark takes for the time of day where a text becomes a time: ``date'today'`` is another date tomorrow."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.sql.connect.proto import Expression
+
+from firnline.incremental.expressions import function, walk
+
+_WORD = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
+_TIME = re.compile(r"\s*(date|timestamp(_ltz|_ntz)?)\s*", re.IGNORECASE)
+_TO_TIME = frozenset(["date", "timestamp", "to_date", "try_to_date", "to_timestamp", "try_to_timestamp"]) | {
+    "to_timestamp_ltz",
+    "to_timestamp_ntz",
+}
+"""What casts a text to a time where no format is given."""
+
+
+def word_of_clock(expression: Expression) -> str | None:
+    """The word, if the expression casts a constant text that is one to a time."""
+    if expression.WhichOneof("expr_type") == "cast":
+        cast = expression.cast
+        to = cast.type_str if cast.HasField("type_str") else cast.type.WhichOneof("kind") or ""
+        inside = [cast.expr] if _TIME.fullmatch(to) else []
+    else:
+        inside = list(expression.unresolved_function.arguments) if function(expression) in _TO_TIME else []
+    found = list(walk(inside[0])) if len(inside) == 1 else []
+    if any(each.WhichOneof("expr_type") == "unresolved_attribute" for each in found):
+        return None
+    return next((each.literal.string for each in found if _WORD.match(each.literal.string)), None)
