@@ -74,7 +74,7 @@ class Shelf:
         self._stage(name, lower, [(row, upper - 1, diff) for row, diff in summed], {KIND: MERGE})
         note = self._sidecar(name, lower, upper, summed, merged=tuple(each.attempt for each in chosen), out=out)
         change = Exchange(frozenset(out), (self.log.staged(name),))
-        assert self.log.exchange(0, since.id if since else None, note, change) is Verdict.FREE
+        assert self.log.exchange(head_of(table).description.generation, since.id if since else None, note, change) is Verdict.FREE
         return list(out)
 
     def state(self, epochs: int) -> list[Row]:
@@ -109,6 +109,15 @@ def emptied(root: Path) -> Project:
     for database in work.glob("*.db*"):
         database.unlink()
     return Project.load(root)
+
+
+def rescaled(shelf: Shelf, parts: int) -> list[str]:
+    """Cut all that is there into other parts, as one layer; the files that are named no more."""
+    table = shelf.project.catalog.iceberg(shelf.pipeline, shelf.collection)
+    with table.transaction() as transaction:
+        transaction.set_properties({PARTS: str(parts)})
+    shelf.parts = parts
+    return shelf.merge(0, len(shelf.deltas))
 
 
 def merged(deltas: list[Delta]) -> Delta:

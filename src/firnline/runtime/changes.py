@@ -118,7 +118,7 @@ class Changes(Given):
         from firnline.runtime.read import readable, shared
 
         view = self._view
-        _, head = readable(view.project, view.graph, view.collection, view.needed)
+        _, head = readable(view.project, view.graph, view.collection, view.needed, view.generation)
         table = table_name(view.graph.name, view.collection)
         spark = session or shared(view.project)
         rows = deltas(spark, table, head, view.upto).where(F.col(EPOCH) >= self._lower)

@@ -37,7 +37,7 @@ def looked_again(look: Callable[[], T], as_of: str | None) -> T:
     try:
         return look()
     except FirnlineError as error:
-        if as_of is not None or error.code not in ("EPOCH_COMPACTED", "EPOCH_NOT_COMPLETE"):
+        if as_of is not None or error.code not in ("EPOCH_COMPACTED", "EPOCH_NOT_COMPLETE", "GENERATION_CHANGED"):
             raise
     return look()
 

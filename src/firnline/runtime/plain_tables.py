@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from firnline.errors import FirnlineError
 from firnline.model.declaration import Collection
 from firnline.model.graph import Graph
 from firnline.runtime.cut import looked_again
@@ -36,6 +37,8 @@ def _bring_up(project: Project, graph: Graph, collection: Collection) -> None:
             return  # a new one, of which no epoch is complete yet
         goal = Mark(frontier.generations[collection.name], frontier.upper)
         view = View.of(project, graph, collection.name, goal.upper)
+        if view.generation != goal.generation:
+            raise FirnlineError("GENERATION_CHANGED", f"{view.name} moved while its plain table was brought up")
         columns = columns_of(view.table, view.columns)
         table = plain.load() or plain.create(columns, collection.keys)
         is_alike = plain.is_of(columns)

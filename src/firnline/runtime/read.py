@@ -65,13 +65,15 @@ def warn(project: Project, graph: Graph, collection: str, upto: int) -> None:
         _logger.warning("%s is %s complete; missing: %s", found.collection, found, sentence(missing))
 
 
-def frame(project: Project, session: SparkSession | None, graph: Graph, collection: str, upto: int) -> DataFrame:
-    """The rows of a collection before a point."""
+def frame(
+    project: Project, session: SparkSession | None, graph: Graph, collection: str, upto: int, generation: int | None = None
+) -> DataFrame:
+    """The rows of a collection before a point; of one generation only, if one is given."""
     from firnline.engine.frames import exact, settled_state, state, table_name
     from firnline.engine.staging import FEW
     from firnline.tables.log import entries_of
 
-    loaded, snapshot = readable(project, graph, collection, upto)
+    loaded, snapshot = readable(project, graph, collection, upto, generation)
     opened = session or shared(project)
     table = table_name(graph.name, collection)
     columns = [column for column in loaded.columns if column not in BOOKKEEPING]
@@ -84,8 +86,8 @@ def frame(project: Project, session: SparkSession | None, graph: Graph, collecti
     return exact(settled_state(opened, table, snapshot, min(settled, upto), upto, columns, keys, is_few=is_few))
 
 
-def readable(project: Project, graph: Graph, collection: str, since: int) -> tuple[Metadata, int]:
-    """A log and its head's snapshot, if it still tells single epochs from a point on."""
+def readable(project: Project, graph: Graph, collection: str, since: int, generation: int | None = None) -> tuple[Metadata, int]:
+    """A log and its head's snapshot, if it still tells single epochs from a point on, and is of the generation, if one is given."""
     from firnline.tables.log import head_of
 
     loaded = project.log(graph.name, collection).load()
@@ -94,6 +96,10 @@ def readable(project: Project, graph: Graph, collection: str, since: int) -> tup
         raise FirnlineError("NO_SUCH_COLLECTION", f"{graph.name}.{collection} has no log yet")
     if since < head.description.since:
         raise compacted(graph, collection, head.description.since)
+    if generation not in (None, head.description.generation):
+        raise FirnlineError(
+            "GENERATION_CHANGED", f"{graph.name}.{collection} is not what it was when it was asked for; ask again"
+        )
     return loaded, head.snapshot
 
 

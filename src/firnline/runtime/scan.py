@@ -110,7 +110,8 @@ class View:
 
         def found(part: int | None) -> pa.Table:
             def look_at(table: Table) -> pa.Table:
-                if _generation(table) != self.generation:
+                is_cut_anew = part is not None and _parts(table) != _parts(self.table)
+                if is_cut_anew or _generation(table) != self.generation:
                     raise FirnlineError("GENERATION_CHANGED", f"{self.name} has other parts than when its reading began")
                 return look(table, part)
 
@@ -132,6 +133,12 @@ def _generation(table: Table) -> int:
 
     head = table.current_snapshot()
     return 0 if head is None or head.summary is None else int(str(head.summary[GENERATION]))
+
+
+def _parts(table: Table) -> str | None:
+    from firnline.tables.log import PARTS
+
+    return table.properties.get(PARTS)
 
 
 def check_single(names: Sequence[str], columns: Sequence[str] | None, where: Filter | None) -> None:
@@ -203,7 +210,7 @@ class Scan(Given):
         from firnline.runtime.read import frame
 
         view = self._view
-        rows = frame(view.project, session, view.graph, view.collection, view.upto)
+        rows = frame(view.project, session, view.graph, view.collection, view.upto, view.generation)
         return rows.where(condition(view.where)).select(*(F.col(quoted(name)) for name in view.columns))
 
 

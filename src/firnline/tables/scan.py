@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
-from pyiceberg.expressions import And, BooleanExpression
+from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 from pyiceberg.table import DataScan, Table
 
 from firnline.model.description import GENERATION, UPPER
@@ -146,7 +146,8 @@ def _scan(
 ) -> DataScan:
     pushed, left = split(where)
     read = dict.fromkeys((*(columns or users(table.schema())), *(each.path[0] for each in terms(left)), EPOCH, DIFF))
-    condition = And(epochs, And(placed(table, where), told(pushed)))
+    parts = placed(table, where) if snapshot is None else AlwaysTrue()  # an older one may be cut into others
+    condition = And(epochs, And(parts, told(pushed)))
     return table.scan(row_filter=condition, selected_fields=tuple(read), snapshot_id=snapshot)
 
 

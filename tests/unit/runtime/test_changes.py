@@ -17,11 +17,12 @@ import pytest
 import firnline as fl
 from firnline.errors import FirnlineError
 from firnline.runtime.project import Project
+from firnline.runtime.rewind import rewind
 from firnline.runtime.safepoint import let_go
 from firnline.world import replaced
 from tests.contract.housekeeping import Killed, Mortal
 from tests.project import make_project
-from tests.shelf import Delta, Shelf, comparable, emptied
+from tests.shelf import Delta, Shelf, comparable, emptied, rescaled
 
 PIPELINE = """
     import firnline as fl
@@ -257,3 +258,27 @@ def test_another_process_goes_on_where_one_that_was_killed_stopped(shelf: Shelf)
     assert process("1") == {"after": "0", "epochs": ["1"], "rows": 3}
     assert process("4") == {"after": "1", "epochs": ["2", "3", "4"], "rows": 5}
     assert process("4") == {"after": "4", "epochs": [], "rows": 0}
+
+
+def test_what_a_rewind_took_back_is_told_of_rows_that_were_in_other_parts_then(shelf: Shelf) -> None:
+    reader = fl.reader("copier", lease="1d", pipeline="web", project=shelf.project)
+    rewind(shelf.project, shelf.project.graph("web"), 3, "visits", "ana")
+    del shelf.deltas[3:]
+    rescaled(shelf, 8)
+    told = reader.changes("web.visits")
+    for number in (0, 1, 6):
+        found = told.where(f"id = {number}").to_arrow().to_pylist()
+        assert weights(found) == summed(
+            [[(each, -diff) for each, diff in delta if each["id"] == number] for delta in HISTORY[3:]]
+        )
+
+
+def test_spark_is_not_given_what_was_rewound_meanwhile(shelf: Shelf) -> None:
+    scan, told = fl.scan("web.visits", project=shelf.project), fl.changes("web.visits", after="2", project=shelf.project)
+    rewind(shelf.project, shelf.project.graph("web"), 3, "visits", "ana")
+    del shelf.deltas[3:]
+    shelf.publish([], [(row(50, 0), 1)])
+    for given in (scan, told):
+        with pytest.raises(FirnlineError, match="GENERATION_CHANGED"):
+            given.to_spark()
+    assert weights(told.to_arrow().to_pylist()) == summed(HISTORY[3:]), "without it, what was there then is still read"

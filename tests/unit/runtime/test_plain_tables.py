@@ -20,10 +20,13 @@ from firnline.failpoints import VARIABLE
 from firnline.model.declaration import Pipeline
 from firnline.model.epoch import Epoch
 from firnline.model.graph import check
+from firnline.plan.frontier import Frontier
 from firnline.runtime.advance import complete
 from firnline.runtime.plain_tables import bring_up
 from firnline.runtime.project import Project
+from firnline.runtime.rewind import rewind
 from firnline.tables import plain
+from firnline.tables.log import Log
 from firnline.world import World, replaced
 from tests.contract.housekeeping import Killed, Mortal
 from tests.project import make_project
@@ -265,3 +268,31 @@ def test_another_word_than_table_is_refused() -> None:
 
     with pytest.raises(FirnlineError, match="BAD_OPTION: 'visits' has publish='view'"):
         check(pipeline, {"visits": "f"})
+
+
+def test_a_rewind_between_the_frontier_and_the_log_leaves_no_row_that_is_void(shelf: Shelf) -> None:
+    advance(shelf, HISTORY[0])
+    shelf.publish(HISTORY[1])
+    others = [(row(50), 1)]
+
+    class Rewound(Project):
+        """Somebody rewinds the pipeline, and computes it again, after the first look at its frontier."""
+
+        is_done = False
+
+        def log(self, pipeline: str, collection: str) -> Log:
+            if not Rewound.is_done:
+                Rewound.is_done = True
+                rewind(shelf.project, graph, 1, None, "ana")
+                del shelf.deltas[1:]
+                shelf.publish(others)
+                shelf.project.control("web").advance(Frontier(2, {"visits": 1}))
+            return super().log(pipeline, collection)
+
+    graph = shelf.project.graph("web")
+    shelf.project.control("web").advance(Frontier(2, {"visits": 0}))
+    bring_up(Rewound(shelf.project.settings), graph)
+    assert Rewound.is_done
+    assert rows(shelf.project) == multiset(shelf.state(2))
+    summary = alone(shelf.project).current_snapshot().summary
+    assert (summary["firnline.upper"], summary["firnline.generation"]) == ("2", "1")

@@ -20,7 +20,7 @@ import firnline as fl
 from firnline.errors import FirnlineError
 from firnline.runtime.project import Project
 from tests.project import make_project
-from tests.shelf import Delta, Row, Shelf, emptied, multiset
+from tests.shelf import Delta, Row, Shelf, emptied, multiset, rescaled
 
 PIPELINE = """
     import firnline as fl
@@ -343,3 +343,14 @@ def test_importing_firnline_imports_no_engine() -> None:
     code = f"import firnline, sys; print([each for each in ({heavy}) if each in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_parts_are_not_read_of_a_log_that_was_cut_into_others_meanwhile(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once = fl.scan("web.visits", project=shelf.project).to_batches()
+    monkeypatch.setattr("firnline.runtime.scan._MOST_ROWS", 1)
+    by_parts = fl.scan("web.visits", project=shelf.project).to_batches()
+    for path in rescaled(shelf, 8):
+        shelf.project.catalog.remove(path)
+    assert len(at_once.read_all()) == len(shelf.state(5))
+    with pytest.raises(FirnlineError, match="GENERATION_CHANGED"):
+        by_parts.read_all()
