@@ -87,7 +87,7 @@ def frame(
 
 
 def readable(project: Project, graph: Graph, collection: str, since: int, generation: int | None = None) -> tuple[Metadata, int]:
-    """A log and its head's snapshot, if it still tells single epochs from a point on, and is of the generation, if one is given."""
+    """A log and its head's snapshot, if it still tells single epochs from a point on; of one generation only, if one is given."""
     from firnline.tables.log import head_of
 
     loaded = project.log(graph.name, collection).load()
