@@ -82,7 +82,21 @@ def renamed(present: Agreement, old: str, new: str) -> Agreement:
 
 def forgotten(present: Agreement, collection: str) -> Agreement:
     """What the control table says once a collection has no log: what comes after it under this name is something else."""
-    return replace(present, names={name: of for name, of in present.names.items() if name != collection})
+
+    def others(found: Mapping[str, T]) -> dict[str, T]:
+        return {name: of for name, of in found.items() if not is_of(name, collection)}
+
+    gaps = (each for each in present.gaps.gaps if not is_of(each.collection, collection))
+    left = tuple(replace(each, before=others(each.before), after=others(each.after)) for each in gaps)
+    frontier = present.frontier and replace(present.frontier, generations=others(present.frontier.generations))
+    upper = None if frontier is None else frontier.upper
+    return replace(
+        present,
+        frontier=frontier,
+        gaps=Gaps(left, others(present.gaps.corrections)).without_closed(upper),
+        approvals=tuple(each for each in present.approvals if each.collection != collection),
+        names=others(present.names),
+    )
 
 
 def _gap(gap: Gap, name: Name) -> Gap:

@@ -71,10 +71,12 @@ def _following(graph: Graph, agreement: Agreement) -> Iterator[Hold]:
     yield Hold("frontier", "", frontier, release=f"run the next epoch of {graph.name!r}")
     kept, todo = graph.keep.point(graph.schedule, frontier), "run more epochs, or shorten keep= of the pipeline"
     yield Hold("retention", str(graph.keep), kept, release=todo)
+    known = {each.name for each in graph.collections}
     for gap in agreement.gaps.gaps:
         if gap.phase != "back":
-            first = min(span.first for span in gap.spans)
-            yield Hold("gap", gap.collection, first, gap.owner, gap.since, release=f"firnline repair {graph.name}")
+            first, owner = min(span.first for span in gap.spans), gap.collection.partition("__")[0]
+            todo = f"firnline repair {graph.name}" if owner in known else f"firnline plan {graph.name} --retire {owner}"
+            yield Hold("gap", gap.collection, first, gap.owner, gap.since, release=todo)
 
 
 def check_placed(agreement: Agreement, hold: Hold, floor: int, label: Label) -> None:

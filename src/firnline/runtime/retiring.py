@@ -61,11 +61,11 @@ def retire(project: Project, graph: Graph, collection: str) -> tuple[str, ...]:
     own = found if copy is None else [copy, *found]
     where = catalog.table(graph.name, TABLE)
     if where is not None:
+        project.control(graph.name).rename(lambda present: forgotten(present, collection))
         Trash(catalog).put_tables(where, own)
     catalog.forget_view(f"{graph.name}{views.NAMESPACE}", collection)
     for table in sorted(own, key=lambda each: (each.pipeline, each.name) == (graph.name, collection)):  # the log last
         catalog.forget(table)
-    project.control(graph.name).rename(lambda present: forgotten(present, collection))
     return tuple(f"{table.pipeline}.{table.name}" for table in own)
 
 

@@ -9,11 +9,18 @@ import pyarrow as pa
 import pytest
 
 from firnline.errors import FirnlineError
+from firnline.model.epoch import Epoch
 from firnline.model.fingerprint import Fingerprint
+from firnline.model.gap import Gap, Span
+from firnline.plan.changing import Approval
+from firnline.plan.frontier import Frontier
+from firnline.runtime.advance import complete
 from firnline.runtime.plain_tables import bring_up
 from firnline.runtime.project import Project
 from firnline.runtime.renaming import renames
 from firnline.runtime.retiring import retire, retired
+from firnline.runtime.rewind import rewind
+from firnline.runtime.safepoint import safe_point
 from firnline.tables.control import TABLE
 from firnline.tables.trash import Trash
 from firnline.tables.views import keep
@@ -74,3 +81,40 @@ def test_a_collection_without_code_is_seen_recognised_and_let_go_of(tmp_path: Pa
     assert control is not None
     assert len(Trash(made.catalog).records(control)) == 1, "what it held goes after the grace time"
     assert retired(made, graph, renames(made, graph)) == ()
+
+
+def test_a_name_is_used_again_right_after_its_log_was_retired(tmp_path: Path) -> None:
+    both = PIPELINE + PIPELINE[PIPELINE.index("    @web") :].replace("{name}", "others")
+    made = make_project(tmp_path, web=both.format(name="visits"))
+    graph, control, schema = made.graph("web"), made.control("web"), pa.schema([("id", pa.int64())])
+    visits, others = (Shelf(made, "web", name, schema, ("id",)) for name in ("visits", "others"))
+    for shelf in (visits, others):
+        shelf.publish([({"id": 0}, 1)], [({"id": 1}, 1)])
+    complete(made, graph, Epoch(1, 2))
+    rewind(made, graph, 1, "visits", "ana")
+    visits.deltas.pop()
+    visits.publish([({"id": 2}, 1)])
+    complete(made, graph, Epoch(1, 2))
+    own = Gap("own", "visits", (Span(0, 0, (0,)),), 1, "2026-01-01T00:00:00+00:00", "web.visits", "gone", {"visits": 2})
+    read = replace(own, id="read", collection="others", before={"others": 2, "visits": 2})
+    control.change(lambda gaps: gaps.opened(own).settled("own").opened(read).settled("read"))
+    control.approve([Approval("visits", "f" * 32, None, 0, "ana", "2026-01-01T00:00:00+00:00")])
+
+    make_project(tmp_path, web=PIPELINE.format(name="others"))
+    made = Project.load(tmp_path)
+    held = {each.name: each.release for each in safe_point(made, made.graph("web")).holds if each.kind == "gap"}
+    assert held == {"visits": "firnline plan web --retire visits", "others": "firnline repair web"}
+    retire(made, made.graph("web"), "visits")
+    assert [each.name for each in safe_point(made, made.graph("web")).holds if each.kind == "gap"] == ["others"]
+    present = control.agreement()
+    assert (present.approvals, dict(present.gaps.corrections)) == ((), {"others": "read"})
+    control.change(lambda gaps: gaps.back("read", "b", {"others": 2}, read.spans).corrected("others", "b", 2))
+    assert control.gaps().gaps == (), "it waits for nobody who is gone"
+
+    make_project(tmp_path, web=both.format(name="visits"))
+    made = Project.load(tmp_path)
+    again = Shelf(made, "web", "visits", schema, ("id",))
+    again.publish([({"id": 0}, 1)], [], [({"id": 1}, 1)])
+    others.publish([])
+    frontier = complete(made, made.graph("web"), Epoch(2, 3))
+    assert frontier == Frontier(3, {"visits": 0, "others": 0})
