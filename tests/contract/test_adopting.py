@@ -82,6 +82,20 @@ def test_adopted_files_go_and_come_back_and_are_never_removed(iceberg: Catalog, 
     assert not set(pieces) & set(files), "what it has adopted stays"
 
 
+def test_a_later_snapshot_that_is_adopted_is_tagged_beside_the_earlier_one(iceberg: Catalog, theirs: int) -> None:
+    table = iceberg.iceberg("legacy", "orders")
+    table.append(pa.table({"k": [4], "v": ["b"]}, schema=pa.schema([("k", pa.int64()), ("v", pa.string())])))
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    for number in (theirs, snapshot.snapshot_id, theirs, snapshot.snapshot_id):
+        found = adopting.adoptable(iceberg, "lake.legacy.orders", number, 1)
+        assert isinstance(found, Adoptable)
+        adopting.keep(found, number, "firnline_shop_orders")
+    tags = {name: ref.snapshot_id for name, ref in table.refresh().refs().items() if name != "main"}
+    later = snapshot.snapshot_id
+    assert tags == {"firnline_shop_orders": theirs, f"firnline_shop_orders_{later}": later}
+
+
 @pytest.mark.parametrize(
     ("name", "parts", "reason"),
     [

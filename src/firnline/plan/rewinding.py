@@ -134,10 +134,10 @@ def settled(present: Agreement, name: str, found: Frontier | None) -> Agreement:
 def given_up(present: Agreement, name: str) -> Agreement:
     """What the control table says once an undo turns out impossible: its logs go back to the point, those that it reached too."""
     undo = next((each for each in present.rewinds if each.name == name and not each.is_done), None)
-    if undo is None or present.frontier is None:
+    if undo is None:
         return present
     again = replace(undo, name=given_up_as(name), undoes=None, logs={log: made + 1 for log, made in undo.logs.items()})
-    cut = replace(present.frontier, generations={**present.frontier.generations, **_named(again, present.frontier)})
+    cut = present.frontier and _named(present.frontier, again)
     return replace(present, frontier=cut, rewinds=tuple(again if each is undo else each for each in present.rewinds))
 
 
@@ -169,13 +169,12 @@ def _free(graph: Graph, present: Agreement) -> Frontier | None:
 
 
 def _decided(present: Agreement, frontier: Frontier | None, rewind: Rewind) -> Agreement:
-    cut = None
-    if frontier is not None:
-        cut = Frontier(min(frontier.upper, rewind.to), {**frontier.generations, **_named(rewind, frontier)})
+    cut = frontier and replace(_named(frontier, rewind), upper=min(frontier.upper, rewind.to))
     holds = tuple(taken_back(each, rewind.to, rewind.logs) for each in present.holds)
     return replace(present, frontier=cut, rewinds=(*present.rewinds, rewind), holds=holds)
 
 
-def _named(rewind: Rewind, frontier: Frontier) -> dict[str, int]:
-    """The generations that a rewind begins, of collections that readers see."""
-    return {name: generation for name, generation in rewind.logs.items() if name in frontier.generations}
+def _named(frontier: Frontier, rewind: Rewind) -> Frontier:
+    """A frontier of the generations that a rewind begins, as far as readers see these logs."""
+    begun = {name: generation for name, generation in rewind.logs.items() if name in frontier.generations}
+    return replace(frontier, generations={**frontier.generations, **begun})

@@ -75,12 +75,20 @@ def adoptable(catalog: Catalog, name: str, snapshot: int | None, parts: int) -> 
 
 
 def keep(adopted: Adoptable, snapshot: int, tag: str) -> None:
-    """Tag a snapshot of a table that is not ours, so that expiry leaves its files."""
+    """Tag a snapshot of a table that is not ours, so that expiry leaves its files.
+
+    One that was adopted before stays tagged, since a branch may name its files, or an undo bring them back. Then the tag of the
+    later one has its number in its name.
+    """
 
     def attempt_once() -> None:
         table = adopted.table.refresh()
-        if tag not in table.refs():
-            table.manage_snapshots().create_tag(snapshot, tag).commit()
+        there = table.refs().get(tag)
+        if there is not None and there.snapshot_id == snapshot:
+            return
+        name = tag if there is None else f"{tag}_{snapshot}"
+        if name not in table.refs():
+            table.manage_snapshots().create_tag(snapshot, name).commit()
 
     until_known(f"the tag {tag}", attempt_once)
 

@@ -27,6 +27,7 @@ from firnline.runtime.reuse import reused
 from firnline.runtime.rewind import rewind, settle, undo
 from firnline.runtime.safepoint import safe_point
 from firnline.runtime.verify import verify
+from firnline.tables.control import TABLE
 from firnline.tables.sidecar import Sidecar
 from firnline.world import replaced
 from tests.happening import At
@@ -189,6 +190,20 @@ def test_an_undo_is_given_up_if_maintenance_drops_what_it_needs_meanwhile(projec
     replay(project, 1, 2)
     assert held(project)["seen"] == (3, ["seen2 again", "seen1 again", "seen0"])
     assert is_sound(project)
+
+
+def test_an_undo_is_given_up_where_no_epoch_was_ever_complete(project: Project) -> None:
+    table = project.catalog.table("web", TABLE)
+    assert table is not None
+    project.catalog.forget(table)
+    back(project, 1)
+    dropped = At("rewind.decided", lambda: project.log("web", "seen").expire(timedelta()))
+    with replaced(dropped), pytest.raises(FirnlineError, match="REWIND_NOT_UNDOABLE"):
+        forth(project)
+    assert {name: upper for name, (upper, _) in held(project).items()} == {"visits": 1, "seen": 1}
+    assert project.control("web").agreement().open_rewind() is None
+    replay(project, 1, 2)
+    assert frontier(project) == Frontier(3, {"visits": 3, "seen": 3})
 
 
 def test_an_undo_needs_every_layer_and_not_only_the_last(project: Project) -> None:
