@@ -158,10 +158,31 @@ def test_a_table_that_is_not_ours_is_followed_from_snapshot_to_snapshot(project:
     spark.sql(f"CALL lake.system.rewrite_data_files('{table.removeprefix('lake.')}')")
     assert after(made, spark, name, 7) == now()
 
-    before = after(made, spark, name, 8)
+    def settle() -> None:
+        named = (
+            f"table => '{table.removeprefix('lake.')}', options => map('rewrite-all', 'true', 'remove-dangling-deletes', 'true')"
+        )
+        spark.sql(f"CALL lake.system.rewrite_data_files({named})")
+        (last,) = spark.sql(
+            f"SELECT summary['total-delete-files'] FROM {table}.snapshots ORDER BY committed_at DESC LIMIT 1"
+        ).collect()
+        assert last[0] == "0"
+
+    settle()
+    assert after(made, spark, name, 8) == now()
+    spark.sql(f"INSERT INTO {table} VALUES (1, 1.0), (2, 2.0), (8, 3.0)")
+    spark.sql(f"DELETE FROM {table} WHERE k = 2")
+    settle()  # no row is deleted beside its file at either end, and one was in between
+    assert after(made, spark, name, 9) == now()
+    spark.sql(f"ALTER TABLE {table} ADD COLUMN note string")
+    spark.sql(f"INSERT INTO {table} VALUES (6, 4.0, 'new'), (9, 5.0, NULL)")
+    spark.sql(f"DELETE FROM {table} WHERE k = 8")
+    assert after(made, spark, name, 10) == now()
+
+    before = after(made, spark, name, 11)
     spark.sql(f"DROP TABLE {table} PURGE")
     make()
     spark.sql(f"INSERT INTO {table} VALUES (1, 1.0)")
-    found = refused(made, spark, name, 9)
+    found = refused(made, spark, name, 12)
     assert found.code == "TABLE_REPLACED"
     assert rows(made, made.graph(name), "items") == before

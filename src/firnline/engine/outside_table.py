@@ -48,7 +48,8 @@ class OutsideTable:
         if all(each["operation"] in _KEEPING for each in between):
             options = {"start-snapshot-id": str(after), "end-snapshot-id": str(upto)}
             return self._weighted(self.session.read.options(**options).table(self._quoted), 1)
-        changed = self._logged(after, upto) if self._has_whole_files(after, upto) else self._compared(after, upto)
+        every = (after, *(each["snapshot_id"] for each in between))
+        changed = self._logged(after, upto) if self._has_whole_files(*every) else self._compared(after, upto)
         names = [name for name in changed.columns if name != DIFF]
         return frame_of(self.session, consolidated(relation_of(changed), names))
 
@@ -64,7 +65,10 @@ class OutsideTable:
         return rows.withColumn(DIFF, weight).drop("_change_type", "_change_ordinal", "_commit_snapshot_id")
 
     def _compared(self, after: int, upto: int) -> DataFrame:
-        return self._weighted(self._state(upto), 1).unionByName(self._weighted(self._state(after), -1))
+        """By both states, in the columns that the table has now."""
+        new, old = self._state(upto), self._state(after)
+        common = old.select(*(quoted(name) for name in new.columns if name in old.columns))
+        return self._weighted(new, 1).unionByName(self._weighted(common, -1), allowMissingColumns=True)
 
     def _state(self, snapshot: int) -> DataFrame:
         return self.session.read.option("versionAsOf", snapshot).table(self._quoted)

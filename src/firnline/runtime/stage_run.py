@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -47,6 +48,8 @@ from firnline.tables.log import Head, Log, entries_of
 from firnline.tables.metadata import Metadata
 from firnline.tables.sidecar import Input
 
+_logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class StageRun:
@@ -67,7 +70,7 @@ class StageRun:
             try:
                 return self._published(given, generation, inputs, began)
             except BaseException as error:
-                given.failed(error)
+                self.failed(given, error)
                 raise
             finally:
                 given.close()
@@ -122,6 +125,18 @@ class StageRun:
         graph = self.declared.graph
         determinants = self.project.determinants(graph.name, self.collection.name, self.epoch.lower)
         return SourceEpoch.of(self.session, self.project.settings, graph.schedule, self.epoch, determinants, self._logged_earlier)
+
+    def failed(self, given: SourceEpoch, error: BaseException) -> None:
+        """Let the next attempt look anew for what this one was given; not if the epoch is there, which was made of that."""
+        if not given.determinants:
+            return
+        try:
+            head = self._taking.head()
+        except FirnlineError as reason:
+            _logger.warning("what %s took is kept, since nobody knows whether it is published: %s", given.label, reason)
+            return
+        if head is None or head.description.upper < self.epoch.upper:
+            given.failed(error)
 
     def _prepared(self, *, is_written: bool) -> Derived:
         heads = {name: self.project.log(self.declared.graph.name, name).head() for name in self.collection.inputs}

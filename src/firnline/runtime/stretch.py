@@ -191,8 +191,8 @@ class Stretch:
         try:
             return self._returned(runs, givens)
         except BaseException as error:
-            for given in givens:
-                given.failed(error)  # so that who mends the files of an epoch that was not tried by itself is not refused
+            for run, given in zip(runs, givens, strict=True):
+                run.failed(given, error)  # so that who mends the files of an epoch that was not tried by itself is not refused
             if not isinstance(error, _AsideError):
                 raise
             return Apart(str(error), is_lasting=True)
