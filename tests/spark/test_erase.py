@@ -17,11 +17,12 @@ from pyspark.sql.connect.session import SparkSession
 
 from firnline.errors import FirnlineError
 from firnline.model.hold import Hold
+from firnline.runtime.approving import approve
 from firnline.runtime.erase import Report, erase, planned
 from firnline.runtime.merge import Merge, merge
 from firnline.runtime.project import EXPECTATIONS, Project
 from firnline.runtime.replicate import replicate
-from firnline.runtime.safepoint import hold
+from firnline.runtime.safepoint import hold, release
 from firnline.runtime.verify import verify
 from firnline.tables.avro import unpacked
 from firnline.tables.failures import Failure
@@ -294,3 +295,15 @@ def test_whoever_dies_erases_again_and_epochs_may_come_between(project: MakeProj
         with pytest.raises(FirnlineError, match=code):
             erase(made, spark, graph, "items", condition, quarantine=False)
     assert made.log("small", "items").head() == before
+
+    release(made, "small", "bi")
+    made = project(small=SMALL.replace('F.sum("n")', '(F.sum("n") + 1)').replace("often", "frequent"))
+    graph = made.graph("small")
+    with pytest.raises(FirnlineError, match="CHANGE_NOT_APPROVED"):
+        planned(made, spark, graph, "items", "who = 'customer 1'", quarantine=False)
+    assert made.log("small", "items").head() == before, "rows do not become others because some are forgotten"
+    assert [each.collection for each in approve(made, graph, "ana")] == ["sums"]
+    report = erase(made, spark, graph, "items", "who = 'customer 1'", quarantine=False)
+    assert report.proof.is_complete, report.proof.left
+    assert rows(made, graph, "sums") == [("customer 0", 1, 4), ("customer 2", 9, 4)]
+    assert rows(made, graph, "frequent") == [(4, 2)]

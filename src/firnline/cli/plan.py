@@ -68,8 +68,8 @@ def plan(
         if not json:
             _show_run(name, run, nothing_due(graph.schedule))
             _show_changes(compared)
-            if compared.recomputed and graph.on_change == "await_approval" and not apply:
-                console.print(f"It waits for approval: firnline approve {name}", markup=False)
+            if not apply:
+                _show_approval(graph, compared)
         if apply:
             outcomes = _apply(project, graph, compared, first, json)
             documents[-1]["applied"] = [{**asdict(each), "epoch": graph.schedule.label(each.epoch.lower)} for each in outcomes]
@@ -131,6 +131,17 @@ def _show_changes(found: CodePlan) -> None:
         print_table(title, (*_COSTS, "because of"), [(*_cost(each), ", ".join(each.because)) for each in found.recomputed])
         print_table("reused as it is", _COSTS, map(_cost, found.reused))
     console.print("Published epochs keep the code that made them; the next new epoch uses today's and corrects the state.")
+
+
+def _show_approval(graph: Graph, found: CodePlan) -> None:
+    """Whether what changed may make the next epoch."""
+    waiting = [each.collection for each in found.changes if each.is_waiting]
+    if waiting and graph.on_change == "reject":
+        console.print(f"The next epoch of {', '.join(waiting)} is refused: on_change='reject'.", markup=False)
+    elif waiting:
+        console.print(f"{', '.join(waiting)} waits for approval: firnline approve {graph.name}", markup=False)
+    elif found.changes and graph.on_change == "await_approval":
+        console.print("What changed may make the next epochs.")
 
 
 def _farewell(gone: Retired) -> str:

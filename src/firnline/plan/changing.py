@@ -73,14 +73,17 @@ def check_change(
         approvals: Those that stand in the control table.
         at: Where the epoch begins.
     """
-    if made_by is None or today.is_same(made_by) or graph.on_change == "allow":
-        return
-    if any(each.is_of(collection.name, today) and each.at <= at for each in approvals):
+    if made_by is None or today.is_same(made_by) or is_allowed(graph, collection.name, today, approvals, at):
         return
     what = f"the plan of {collection.name!r} is not the one that made its epochs before {graph.schedule.label(at)}"
     if graph.on_change == "reject":
         raise FirnlineError("CHANGE_REJECTED", f"{what}, and {graph.name!r} has on_change='reject'", collection.where)
     raise FirnlineError("CHANGE_NOT_APPROVED", what, collection.where, todo=how_to_approve(graph))
+
+
+def is_allowed(graph: Graph, collection: str, today: Fingerprint, approvals: Iterable[Approval], at: int) -> bool:
+    """Whether code that changed may make the epoch of a stage that begins at a point."""
+    return graph.on_change == "allow" or any(each.is_of(collection, today) and each.at <= at for each in approvals)
 
 
 def how_to_approve(graph: Graph, since: str | None = None) -> str:

@@ -10,6 +10,7 @@ from firnline.model.graph import Graph
 from firnline.plan.changing import Approval
 from firnline.runtime.offline_plan import offline_plans
 from firnline.runtime.project import Project
+from firnline.runtime.renaming import keep_all
 from firnline.world import world
 
 
@@ -25,6 +26,7 @@ def approve(
         stages: Only these collections.
         since: Where the first epoch begins that may be made again, by a run for it.
     """
+    keep_all(project, graph)
     made_by = {name: _made_by(project, graph, name, since) for name in stages or [each.name for each in graph.collections]}
     edited = [name for name, found in made_by.items() if found and (stages or _is_edited(graph, name, found))]
     now, found = world().now().isoformat(timespec="seconds"), []

@@ -15,10 +15,11 @@ from firnline.model.epoch import Epoch
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.graph import Graph
 from firnline.model.outline import Difference, Outline, difference
+from firnline.plan.changing import is_allowed
 from firnline.plan.recomputing import Cost, History, Layer, costs, rewinds, stale_from
 from firnline.plan.rewinding import scope
 from firnline.runtime.project import Project
-from firnline.runtime.renaming import keep_renamed, renames
+from firnline.runtime.renaming import keep_all, renames
 from firnline.runtime.retiring import Retired, retired
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class Change:
     difference: Difference
     since: str | None
     """The first epoch that today's code did not make and that can be computed again."""
+    is_waiting: bool = False
+    """Whether today's code may not make the next epoch, since nobody approved it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +84,20 @@ def code_plan(project: Project, graph: Graph) -> CodePlan:
     codes = today(project, graph, {name: head.fingerprint if head else None for name, head in heads.items()}, renamed)
     histories = {name: _history(logs[name]) for name, head in heads.items() if head and head.snapshot is not None}
     floor = max((head.description.since for head in heads.values() if head), default=graph.schedule.start)
-    since = project.control(graph.name).agreement().kept_since(floor)
+    agreement = project.control(graph.name).agreement()
+    since = agreement.kept_since(floor)
     changes, stale = [], {}
     for name, (code, now) in codes.items():
         if code not in ("changed", "edited"):
             continue
-        begins = stale_from(histories[name].layers, now, since) if graph.collection(name).kind == "stage" else None
+        is_stage, head = graph.collection(name).kind == "stage", heads[name]
+        begins = stale_from(histories[name].layers, now, since) if is_stage else None
         if begins is not None:
             stale[name] = begins
         found = difference(_outline(logs[name]), now.outline)
-        changes.append(Change(name, code, found, None if begins is None else graph.schedule.label(begins)))
+        assert head is not None, "a collection without a log is new"
+        is_waiting = is_stage and not is_allowed(graph, name, now, agreement.approvals, head.description.upper)
+        changes.append(Change(name, code, found, None if begins is None else graph.schedule.label(begins), is_waiting))
     again, stays = costs(graph, histories, stale)
     return CodePlan(graph.name, tuple(changes), tuple(again), tuple(stays), retired(project, graph, renamed))
 
@@ -108,8 +115,7 @@ def apply(project: Project, graph: Graph, found: CodePlan, owner: str, first: st
     from firnline.runtime.approving import approve
     from firnline.runtime.rewind import rewind
 
-    for each in graph.collections:
-        keep_renamed(project, graph, each.name)
+    keep_all(project, graph)
     schedule, frontier = graph.schedule, project.control(graph.name).frontier()
     least = schedule.start if first is None else schedule.epoch_at(schedule.point(first)).lower
     stale = {each.collection: max(schedule.point(each.since), least) for each in found.changes if each.since is not None}

@@ -28,7 +28,7 @@ from firnline.runtime.forgetting import check_places, forget_copies, forget_note
 from firnline.runtime.merge import by_part
 from firnline.runtime.project import Declared, Project
 from firnline.runtime.proof import Proof, prove
-from firnline.runtime.renaming import inputs_of
+from firnline.runtime.renaming import inputs_of, keep_all
 from firnline.runtime.safepoint import let_go_upto, safe_point
 from firnline.tables.erasing import base_of, replace_all, start_of, strays
 from firnline.tables.layers import layers
@@ -174,6 +174,7 @@ class _Erasing:
         from firnline.runtime.stage_run import StageRun
 
         _ = self.cone
+        keep_all(self.project, self.graph)
         seen = self._table(self.source)
         if seen.current is None:
             raise FirnlineError("NO_SUCH_COLLECTION", f"{self.graph.name}.{self.source} has no log yet")

@@ -69,6 +69,7 @@ def planned(project: Project, graph: Graph, branch: str, session: Callable[[], S
         raise FirnlineError("PROMOTE_CONFLICT", what)
     changed = _changed(project, graph, note)
     if not changed:
+        _check_run(project, graph, note)
         return None
     _check_code(project, graph, note, changed)
     _check_columns(project, note, changed)
@@ -85,6 +86,19 @@ def preview(project: Project, graph: Graph, plan: Plan, rows: int) -> tuple[Coll
 def promote(project: Project, graph: Graph, plan: Plan, session: Callable[[], SparkSession]) -> Iterator[Outcome]:
     """Bring the pipeline through its next epoch, with the branch's rows; each collection as it is done."""
     yield from _Promoting(project, graph, plan, session()).run()
+
+
+def _check_run(project: Project, graph: Graph, note: Note) -> None:
+    """Refuse to say that a branch says what main says as long as its code has computed nothing."""
+    branch, frontier = project.graph(note.space), project.control(note.space).frontier()
+    heads = {each.name: project.log(graph.name, each.name).head() for each in branch.collections}
+    made_by = {name: head.fingerprint.code for name, head in heads.items() if head is not None and head.fingerprint is not None}
+    if frontier is not None and frontier.upper == note.at and made_by != dict(branch.fingerprints):
+        what = (
+            f"{note.branch!r} begins where {graph.name!r} ends, at {graph.schedule.label(note.at)}, and has computed nothing yet"
+        )
+        todo = f"Run the next epoch of {graph.name!r}, then the branch: firnline branch run {note.branch}; then promote it."
+        raise FirnlineError("PROMOTE_BEHIND", what, todo=todo)
 
 
 def _rebased(project: Project, graph: Graph, note: Note, session: Callable[[], SparkSession]) -> Note:

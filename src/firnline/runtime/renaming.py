@@ -100,6 +100,12 @@ def keep_renamed(project: Project, graph: Graph, collection: str) -> bool:
     return True
 
 
+def keep_all(project: Project, graph: Graph) -> None:
+    """Let all renamed collections of a pipeline have their logs."""
+    for each in graph.collections:
+        keep_renamed(project, graph, each.name)
+
+
 def _keep(project: Project, graph: Graph, old: str, new: str) -> None:
     from firnline.runtime.forgetting import forget_notes
     from firnline.tables import determinants, plain, views

@@ -116,9 +116,11 @@ class StageRun:
         return None if outline is None else outline.plan
 
     def check_rebuildable(self) -> None:
-        """Refuse a stage whose plan cannot be made, or does not fit its log, before anything is computed."""
+        """Refuse a stage whose plan cannot be made, does not fit its log, or changed unasked, before anything is computed."""
         with told(self.collection, "plan", self.project.settings):
-            self._prepared(is_written=False)
+            plan = self._prepared(is_written=False).plan
+            approvals = self.project.control(self.declared.graph.name).agreement().approvals
+            self._check_change(plan, approvals, self.epoch.upper)
 
     def given(self) -> SourceEpoch:
         """The epoch as a source's function gets it."""
@@ -245,7 +247,7 @@ class StageRun:
         frames = {name: self.input(name, head) for name, head in inputs.items()}
         made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
         plan = plan_of(self.session, self.collection, frames, made, self.declared.graph, self._names, self.fitted)
-        self._check_change(plan, control.agreement().approvals)
+        self._check_change(plan, control.agreement().approvals, self.epoch.lower)
         note(self.project, self.declared.graph, self.collection, plan)
         destination = self.into(plan.frame.schema, renamed=self._renamed(plan.outline))
         checks = self._checks(destination)
@@ -261,11 +263,11 @@ class StageRun:
             control.change(lambda gaps: gaps.corrected(self.collection.name, mark, self.epoch.upper))
         return Published(verdict, staged.total)
 
-    def _check_change(self, plan: StagePlan, approvals: Iterable[Approval]) -> None:
-        """Refuse code that changed and may not make the epoch, before it changes anything."""
+    def _check_change(self, plan: StagePlan, approvals: Iterable[Approval], at: int) -> None:
+        """Refuse code that changed and may not make epochs from a point on, before it changes anything."""
         head = self.project.log(self.declared.graph.name, self.collection.name).head()
         made_by = None if head is None else head.fingerprint
-        check_change(self.declared.graph, self.collection, made_by, self.made_by(plan), approvals, self.epoch.lower)
+        check_change(self.declared.graph, self.collection, made_by, self.made_by(plan), approvals, at)
 
     def made_by(self, plan: StagePlan) -> Fingerprint:
         """The fingerprint of a stage, with that of its plan."""
