@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import grpc
@@ -52,6 +53,21 @@ def test_the_token_is_on_no_command_line(spark: SparkSession) -> None:
 
 def test_sessions_are_pinned(spark: SparkSession) -> None:
     assert {name: spark.conf.get(name) for name in PINNED} == PINNED
+
+
+@pytest.mark.nightly
+def test_a_driver_is_in_utc_wherever_the_machine_is() -> None:
+    code = """if True:
+        import sys
+        from pathlib import Path
+        from firnline.engine.session import opened
+        from firnline.settings import Settings
+        with opened(Settings.load(Path(sys.argv[1])), "zone") as session:
+            print(session.sql("SELECT java_method('java.time.ZoneId', 'systemDefault')").collect()[0][0])
+    """
+    environment = {**os.environ, "TZ": "America/New_York"}
+    found = subprocess.run([sys.executable, "-c", code, str(ROOT)], env=environment, capture_output=True, text=True, timeout=120)
+    assert found.stdout.split() == ["UTC"], found.stderr
 
 
 @pytest.mark.usefixtures("spark")

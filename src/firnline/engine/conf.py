@@ -9,10 +9,11 @@ from urllib.parse import urlsplit
 
 from sqlalchemy.engine import make_url
 
-from firnline.engine.pinned import PINNED
+from firnline.engine.pinned import PINNED, ZONE
 from firnline.settings import Settings, is_rest
 
 CATALOG = "lake"
+_DRIVER_JAVA, _EXECUTOR_JAVA = (f"spark.{which}.extraJavaOptions" for which in ("driver", "executor"))
 
 
 def driver_conf(settings: Settings) -> dict[str, str]:
@@ -21,7 +22,14 @@ def driver_conf(settings: Settings) -> dict[str, str]:
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.sql.warehouse.dir": str(settings.work / "spark-warehouse"),
         **session_conf(settings),
+        **java_options(settings),
     }
+
+
+def java_options(settings: Settings) -> dict[str, str]:
+    """The options of executors' JVMs, and of a driver's where Spark's own setting of them is used; ours are the last word."""
+    asked = {key: settings.spark_conf.get(key, "") for key in (_DRIVER_JAVA, _EXECUTOR_JAVA)}
+    return {key: f"{value} {ZONE}".strip() for key, value in asked.items() if value or key == _EXECUTOR_JAVA}
 
 
 def driver_hash(settings: Settings) -> str:

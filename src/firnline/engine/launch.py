@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from firnline.engine.classes import spark_home, with_archive
+from firnline.engine.conf import java_options
+from firnline.engine.pinned import ZONE
 from firnline.errors import FirnlineError
 from firnline.settings import PROFILE, Settings
 
@@ -57,7 +59,8 @@ def submission(settings: Settings, application: Path, master: str, deploy_mode: 
     }
     # Spark copies a file to YARN by itself; to Kubernetes only with somewhere to put it, and the image has it anyway.
     job = f"local://{application}" if master.startswith(KUBERNETES) else str(application)
-    return Submission(job, {**launch_conf(settings), **asked}, {name: here[name] for name in ("PATH", "SPARK_HOME")}, driver)
+    conf = {**launch_conf(settings), **asked, **java_options(settings)}
+    return Submission(job, conf, {name: here[name] for name in ("PATH", "SPARK_HOME")}, driver)
 
 
 def _check(settings: Settings, master: str, deploy_mode: str) -> None:
@@ -81,7 +84,7 @@ def launch_conf(settings: Settings) -> dict[str, str]:
         "spark.driver.extraClassPath": os.pathsep.join(str(Path(jar).resolve()) for jar in jars),
         "spark.executor.extraClassPath": os.pathsep.join(jars),
         "spark.driver.memory": settings.spark_memory,
-        "spark.driver.extraJavaOptions": with_archive(settings, settings.spark_java_options),
+        "spark.driver.extraJavaOptions": with_archive(settings, f"{settings.spark_java_options} {ZONE}".strip()),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "WARN",

@@ -7,3 +7,5 @@ PINNED = {
     "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
 }
+ZONE = "-Duser.timezone=UTC"
+"""The same for what no session is asked about: a moment without a zone that comes by JDBC is taken for one of the JVM's zone."""
