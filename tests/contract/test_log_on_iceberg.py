@@ -146,3 +146,20 @@ def test_a_snapshot_of_somebody_else_is_refused(iceberg: Catalog, log: Log) -> N
         log.head()
     with pytest.raises(FirnlineError, match="FOREIGN_SNAPSHOT"):
         log.publish(0, attempt(10, 20, "b"), None)
+
+
+def test_a_log_that_is_renamed_goes_on_and_its_old_name_is_free(iceberg: Catalog, log: Log) -> None:
+    assert log.publish(0, attempt(0, 10, "a"), None) is Verdict.FREE
+    for _ in range(2):
+        iceberg.rename("web", "visits", "views")
+    renamed = Log(iceberg, "web", "views")
+    assert renamed.publish(0, attempt(10, 20, "b"), None) is Verdict.FREE
+    assert uppers(renamed) == [20, 10]
+    assert log.head() is None
+    other = log.create(pa.schema([("k", pa.string())]), ("k",), 0, {})
+    there = renamed.load()
+    assert there is not None
+    assert other.location != there.location
+    iceberg.rename("web", "visits", "views")
+    assert uppers(renamed) == [20, 10], "a name that is taken stays"
+    assert iceberg.names("web") == {"visits", "views"}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection as Names
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from firnline.model.declaration import Collection
@@ -129,8 +130,9 @@ def _move(project: Project, folder: str, into: str) -> None:
     """Let small files below the warehouse be where they are looked for under a collection's new name."""
     catalog = project.catalog
     for path in catalog.paths(f"{catalog.warehouse}/{folder}"):
-        catalog.write_once(f"{catalog.warehouse}/{into}/{path.rpartition(f'/{folder}/')[2]}", catalog.read(path))
-        catalog.remove(path)
+        with suppress(FileNotFoundError):  # somebody else moves them, too
+            catalog.write_once(f"{catalog.warehouse}/{into}/{path.rpartition(f'/{folder}/')[2]}", catalog.read(path))
+            catalog.remove(path)
 
 
 def _is_readable(collection: Collection, there: Names[str], found: Mapping[str, str]) -> bool:

@@ -23,6 +23,7 @@ from firnline.tables.control import TABLE
 from firnline.tables.views import keep
 from firnline.world import replaced
 from tests.contract.housekeeping import Killed, Mortal
+from tests.happening import At
 from tests.project import compiled, make_project
 from tests.shelf import Shelf
 
@@ -77,15 +78,9 @@ def test_the_code_and_the_log_tell_what_was_renamed(visits: Path) -> None:
     assert (line.collection, line.upper, line.code) == ("views", "2", "same")
 
 
-@pytest.mark.parametrize(("point", "times"), POINTS)
-def test_a_renamed_collection_goes_on_wherever_it_was_interrupted(visits: Path, point: str, times: int) -> None:
-    made = called(visits, "views")
+def assert_kept(made: Project) -> None:
+    """All that there was of visits is there as views."""
     graph = made.graph("web")
-    for _ in range(times):
-        mortal = Mortal()
-        mortal.kill_at = point
-        with pytest.raises(Killed), replaced(mortal):
-            keep_renamed(made, graph, "views")
     assert is_kept(made, graph, "views", graph.schedule.epoch_at(1)), "whoever comes next finishes it, and computes nothing"
     assert made.catalog.names("web") == {TABLE, "views", "views__quarantine"}
     assert made.catalog.names("web__tables") == {"views"}
@@ -100,6 +95,25 @@ def test_a_renamed_collection_goes_on_wherever_it_was_interrupted(visits: Path, 
     assert sorted(fl.scan("web.views", project=made).to_arrow().column("id").to_pylist()) == [1, 2]
     assert verify(made, "web").problems == ()
     assert not keep_renamed(made, graph, "views")
+
+
+@pytest.mark.parametrize(("point", "times"), POINTS)
+def test_a_renamed_collection_goes_on_wherever_it_was_interrupted(visits: Path, point: str, times: int) -> None:
+    made = called(visits, "views")
+    for _ in range(times):
+        mortal = Mortal()
+        mortal.kill_at = point
+        with pytest.raises(Killed), replaced(mortal):
+            keep_renamed(made, made.graph("web"), "views")
+    assert_kept(made)
+
+
+@pytest.mark.parametrize("point", ["rename.deciding", "rename.decided", "rename.moved"])
+def test_of_two_who_rename_at_once_one_does(visits: Path, point: str) -> None:
+    made, other = called(visits, "views"), Project.load(visits)
+    with replaced(At(point, lambda: keep_renamed(other, other.graph("web"), "views"))):
+        assert keep_renamed(made, made.graph("web"), "views")
+    assert_kept(made)
 
 
 def test_a_name_that_is_given_back_or_taken_up_again_means_what_it_says(visits: Path) -> None:
