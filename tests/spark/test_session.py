@@ -56,18 +56,22 @@ def test_sessions_are_pinned(spark: SparkSession) -> None:
 
 
 @pytest.mark.nightly
-def test_a_driver_is_in_utc_wherever_the_machine_is() -> None:
+def test_a_driver_and_its_workers_are_in_utc_wherever_the_machine_is() -> None:
     code = """if True:
         import sys
         from pathlib import Path
+        from pyspark.sql.connect.functions import expr, udf
         from firnline.engine.session import opened
         from firnline.settings import Settings
         with opened(Settings.load(Path(sys.argv[1])), "zone") as session:
-            print(session.sql("SELECT java_method('java.time.ZoneId', 'systemDefault')").collect()[0][0])
+            noon = session.sql("SELECT timestamp'2026-01-01 12:00:00' AS at")
+            seen = udf(lambda at: at.isoformat(), "string")
+            found = noon.select(expr("java_method('java.time.ZoneId', 'systemDefault')"), seen("at")).collect()[0]
+            print(*found)
     """
     environment = {**os.environ, "TZ": "America/New_York"}
     found = subprocess.run([sys.executable, "-c", code, str(ROOT)], env=environment, capture_output=True, text=True, timeout=120)
-    assert found.stdout.split() == ["UTC"], found.stderr
+    assert found.stdout.split() == ["UTC", "2026-01-01T12:00:00"], found.stderr
 
 
 @pytest.mark.usefixtures("spark")

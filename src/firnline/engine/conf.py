@@ -23,6 +23,7 @@ def driver_conf(settings: Settings) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(settings.work / "spark-warehouse"),
         **session_conf(settings),
         **java_options(settings),
+        "spark.executorEnv.TZ": "UTC",
     }
 
 

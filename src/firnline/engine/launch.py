@@ -55,6 +55,7 @@ def submission(settings: Settings, application: Path, master: str, deploy_mode: 
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": str(settings.root),
         "FIRNLINE_ROOT": str(settings.root),
+        "TZ": "UTC",
         PROFILE: settings.profile,
     }
     # Spark copies a file to YARN by itself; to Kubernetes only with somewhere to put it, and the image has it anyway.
@@ -99,6 +100,7 @@ def driver_environment(settings: Settings, master: str) -> dict[str, str]:
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "SPARK_HOME": str(spark_home()),
         "FIRNLINE_ROOT": str(settings.root),
+        "TZ": "UTC",
         **({"SPARK_LOCAL_IP": "127.0.0.1"} if master.startswith("local") else {}),
         **{name: os.pathsep.join(filter(None, (str(first), os.environ.get(name)))) for name, first in paths.items()},
     }

@@ -23,6 +23,7 @@ from pyspark.sql.connect.session import SparkSession
 from firnline.engine.conf import driver_conf
 from firnline.engine.connect_mode import connect_mode
 from firnline.engine.launch import launch_conf
+from firnline.engine.zone import in_utc
 from firnline.settings import Settings
 
 # By default a client waits ten minutes for a lost server. Ours is on this machine: if it does not answer, it is dead.
@@ -36,9 +37,10 @@ def opened(settings: Settings, name: str) -> Iterator[SparkSession]:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     token = secrets.token_urlsafe(32)
     given = "PYSPARK_GATEWAY_PORT" in os.environ
-    gateway = launch_gateway(  # type: ignore[no-untyped-call]
-        _conf(launch_conf(settings))
-    )
+    with in_utc():  # which Python's workers inherit
+        gateway = launch_gateway(  # type: ignore[no-untyped-call]
+            _conf(launch_conf(settings))
+        )
     master = {} if given else {"spark.master": settings.spark_master}
     conf = {**launch_conf(settings), **master, **driver_conf(settings), **_endpoint(name, token)}
     context = SparkContext(gateway=gateway, conf=_conf(conf))

@@ -16,6 +16,7 @@ from firnline.engine.call_sites import recorded
 from firnline.engine.frames import ddl, frame_of, relation_of
 from firnline.engine.python_functions import noted
 from firnline.engine.queries import queried
+from firnline.engine.zone import in_utc
 from firnline.errors import FirnlineError
 from firnline.incremental.algebra import Top, walk
 from firnline.incremental.arranging import Arranged, arranged
@@ -92,7 +93,7 @@ def made_of(
     named = list(zip(collection.parameters, collection.inputs, strict=True))
     if collection.query is None:
         function = declared.functions[collection.name]
-        with _CALLING, noted() as noticed:
+        with _CALLING, in_utc(), noted() as noticed:
             with recorded() as sites, at(upper, is_timed=declared.graph.schedule.timed):
                 result = function(**{each: frames[name] for each, name in named})
             frame = check(result, collection)

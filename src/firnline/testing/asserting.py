@@ -94,6 +94,7 @@ def _state(ran: Ran, name: str, epoch: Epoch) -> DataFrame:
 
 def _evaluated(ran: Ran, collection: Collection, frames: Mapping[str, DataFrame], epoch: Epoch) -> DataFrame:
     """What a stage's function, or its SQL, gives as plain Spark has it."""
+    from firnline.engine.zone import in_utc
     from firnline.runtime import logical_time
     from firnline.runtime.iterate import at_once
 
@@ -102,6 +103,6 @@ def _evaluated(ran: Ran, collection: Collection, frames: Mapping[str, DataFrame]
         for called, frame in given.items():
             frame.createOrReplaceTempView(called)
         return ran.session.sql(collection.query)
-    with logical_time.at(epoch.upper, is_timed=ran.graph.schedule.timed), at_once():
+    with logical_time.at(epoch.upper, is_timed=ran.graph.schedule.timed), at_once(), in_utc():
         made: DataFrame = ran.declared.functions[collection.name](**given)
         return made

@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 
 from firnline.engine.frames import is_literal
 from firnline.engine.reading import SourceEpoch
+from firnline.engine.zone import in_utc
 from firnline.model.description import Verdict
 from firnline.model.names import DIFF
 from firnline.runtime.attempt import Staged
@@ -42,7 +43,8 @@ class Taking(ABC):
 
     def returned(self) -> object:
         """What the source's function returns for the epoch."""
-        return self.run.declared.functions[self.run.collection.name](self.given)
+        with in_utc():
+            return self.run.declared.functions[self.run.collection.name](self.given)
 
     @abstractmethod
     def taken(self) -> DataFrame:
