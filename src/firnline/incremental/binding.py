@@ -508,7 +508,7 @@ class Binder:
             wrapped.sort_order.CopyFrom(each)
             source, wrapped = valued(self, source, wrapped)
             order.append(self.expression(wrapped, source))
-        return replace(source, order=tuple(order)) if relation.sort.is_global else source
+        return replace(source, order=tuple(order) if relation.sort.is_global else ())
 
     def _limit(self, relation: Relation) -> Bound:
         return first(self, self.bind(relation.limit.input), relation.limit.limit, 0)

@@ -88,6 +88,12 @@ ORDER_DEPENDENT = frozenset(
 
 LISTS = frozenset(["collect_list", "array_agg"])
 
+EMPTY_OF_NOTHING = LISTS | {"collect_set"}
+"""Aggregates that are an empty array without any row."""
+
+ZERO_OF_NOTHING = frozenset(["count", "count_if", "regr_count", "approx_count_distinct"])
+"""Aggregates that are zero without any row."""
+
 SORTED = frozenset(["sort_array", "array_sort"])
 """What makes the answer of ``LISTS`` independent of the order again."""
 

@@ -18,7 +18,7 @@ from firnline.incremental import functions
 from firnline.incremental.algebra import Aggregate, Column, Output, Union
 from firnline.incremental.expressions import function, identity, rewritten
 from firnline.incremental.expressions import inner as inner_of
-from firnline.incremental.relation import alias, call, cast, integer, null
+from firnline.incremental.relation import alias, call, cast, integer, null, project
 from firnline.incremental.scope import Bound, Field, reference, split
 from firnline.incremental.subqueries import has_subquery, valued
 
@@ -224,11 +224,12 @@ def _pivoted(binder: Binder, relation: Relation, source: Bound, keys: Sequence[F
     # Spark groups by the pivot's column first, so that nothing is null, but only if it can keep all answers in arrays of numbers.
     is_null_of_none = all(kind.split("(")[0] in _NUMBERS for _, kind in columns)
     on = binder.expression(message.pivot.col, source)
+    ((_, kind),) = binder.analyze(project(message.input, [message.pivot.col]))
     made: list[Output] = []
     for value in message.pivot.values:
         literal = Expression()
         literal.literal.CopyFrom(value)
-        is_there = call("<=>", on, literal)
+        is_there = call("<=>", on, cast(literal, kind))
         for each in message.aggregate_expressions:
             expression = binder.expression(_unnamed(each), source)
             found = rewritten(expression, partial(_only, condition=is_there))

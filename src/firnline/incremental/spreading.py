@@ -26,7 +26,7 @@ from firnline.incremental.algebra import (
     Window,
     free,
 )
-from firnline.incremental.expressions import function, plain, references, rewritten, walk
+from firnline.incremental.expressions import function, plain, references, rewritten
 from firnline.incremental.joining import joined
 from firnline.incremental.ordering import ordered
 from firnline.incremental.relation import all_of, call, column, integer, null, small_integer
@@ -55,16 +55,16 @@ def of_nothing(node: Node, value: str) -> Expression | None:
     if not isinstance(node, Aggregate):
         return None
     expression = next(each.expression for each in node.aggregates if each.columns[0].id == value)
-    calls = {function(each) for each in walk(expression) if function(each) in functions.AGGREGATES}
-    if calls.isdisjoint({"count", "count_if", "regr_count"}) and function(expression) in functions.AGGREGATES:
-        return None
 
     def settled(each: Expression) -> Expression:
-        if function(each) in ("count", "count_if", "regr_count"):
+        if function(each) in functions.ZERO_OF_NOTHING:
             return integer(0)
+        if function(each) in functions.EMPTY_OF_NOTHING:
+            return call("array")
         return null() if function(each) in functions.AGGREGATES else each
 
-    return rewritten(expression, settled)
+    found = rewritten(expression, settled)
+    return None if found == null() else found
 
 
 class _Spread:

@@ -18,8 +18,8 @@ from firnline.incremental.expressions import function, references, rewritten, wa
 from firnline.incremental.joining import KINDS, conjuncts, join, joined
 from firnline.incremental.ordering import ordered
 from firnline.incremental.presence import contained, equalities, existing
-from firnline.incremental.relation import all_of, boolean, call, column, integer, text
-from firnline.incremental.scope import Bound, Field, reference
+from firnline.incremental.relation import all_of, boolean, call, cast, column, integer, text
+from firnline.incremental.scope import Bound, Field, plainly, reference
 from firnline.incremental.spreading import of_nothing
 from firnline.model.names import EPOCH_TIME
 
@@ -209,7 +209,7 @@ def _scalar(binder: Binder, source: Bound, inner: Bound) -> tuple[Bound, Express
     """The source beside the one value of a subquery."""
     value, node = inner.fields[0].id, inner.node
     if not _is_single(node):
-        value, node = _only_one(binder, value, node)
+        return _only_one(binder, source, value, node)
     found = pulled(binder, source, node, is_lossy=True)
     if not found.conditions:
         beside = joined(binder, source, found.bound, "inner" if is_one_row(node) else "left", [])
@@ -231,9 +231,12 @@ def _is_single(node: Node) -> bool:
     return (isinstance(node, Aggregate) and not node.keys) or (isinstance(node, Top) and node.limit == 1)
 
 
-def _only_one(binder: Binder, value: str, node: Node) -> tuple[str, Node]:
-    """The value of the one row there may be; several are an error when rows are computed, as they are in Spark."""
-    made = binder.new("value")
-    several = call("raise_error", text("a subquery used as a value has more than one row"))
-    answer = call("if", call(">", call("count", integer(1)), integer(1)), several, call("max", reference(value)))
-    return made.id, Aggregate((made,), binder.where, node, (), (Output((made,), answer),))
+def _only_one(binder: Binder, source: Bound, value: str, node: Node) -> tuple[Bound, Expression]:
+    """The source beside the value of the one row there may be; several are an error for a row that meets them, as in Spark."""
+    made, count = binder.new("value"), binder.new("count")
+    outputs = (Output((made,), call("max", reference(value))), Output((count,), call("count", integer(1))))
+    found, answer = _scalar(binder, source, plainly(Aggregate((made, count), binder.where, node, (), outputs)))
+    # A value from outside in the message keeps Spark from asking this of rows that nobody meets.
+    places = [call("coalesce", cast(reference(of), "string"), text("null")) for of in sorted(free(node))]
+    several = call("raise_error", call("concat_ws", text(" "), text("a subquery used as a value has more than one row"), *places))
+    return found, call("if", call(">", reference(count.id), integer(1)), several, answer)

@@ -117,6 +117,9 @@ GROUPS = {
         F.concat(F.upper("a"), F.count("x").cast("string"))
     ),
     "pivot": lambda left, right: left.groupBy("k").pivot("a", ["p", "q"]).agg(F.sum("x"), F.count("x")),
+    "pivot of numbers as texts": lambda left, right: (
+        left.withColumn("a", F.coalesce(F.col("x").cast("string"), "a")).groupBy("k").pivot("a", [7, 10]).agg(F.count("x"))
+    ),
     "pivot of lists": lambda left, right: left.groupBy("k").pivot("a", ["p", "q"]).agg(F.collect_set("x"), F.count("x")),
     "pivot of extremes": lambda left, right: left.groupBy("k").pivot("a", ["q", "s"]).agg(F.max_by("a", "x"), F.count("x")),
 }

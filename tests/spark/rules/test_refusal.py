@@ -55,6 +55,7 @@ CASES = {
         lambda left: left.offset(3),
         lambda left: left.orderBy("x").groupBy("k").count().limit(1),
         lambda left: left.orderBy("x").repartition(2).limit(1),
+        lambda left: left.orderBy("x").sortWithinPartitions("a").limit(1),
     ],
     "PIVOT_WITHOUT_VALUES": [lambda left: left.groupBy("k").pivot("a").count()],
     "UNSUPPORTED_EXPRESSION": [

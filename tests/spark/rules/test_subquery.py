@@ -114,12 +114,17 @@ TEXTS = {
     "always a row": "select k from left l where exists (select count(*) from right r where r.k = l.k)",
     "a count of nothing": "select k, (select count(*) from right r where r.k = l.k having count(*) = 0) n from left l",
     "first of an order": "select k, (select b from right r where r.k = l.k order by b limit 1) b from left l",
+    "several that nobody meets": "select k from left l where (select a from left r where r.k * 10 = l.x) = 'w'",
+    "lists of nothing": """select k, (select sort_array(collect_set(b)) from right r where r.k = l.k) s,
+        (select approx_count_distinct(b) from right r where r.k = l.k) n from left l""",
     "one row by itself": "select k, (select b from right where b = 'b1') b from left",
     "an inequality under an aggregate": "select k, (select max(r.b) from right r where r.k <= l.k) m from left l",
     "lateral": "select k, n from left l, lateral (select count(*) n from right r where r.k = l.k)",
 }
 
 
-@pytest.mark.parametrize("case", sampled(TEXTS, "in about rows outside", "always a row", "first of an order", "a left join"))
+@pytest.mark.parametrize(
+    "case", sampled(TEXTS, "in about rows outside", "lists of nothing", "several that nobody meets", "a left join")
+)
 def test_texts(spark: SparkSession, case: str) -> None:
     check_sql(spark, TEXTS[case], BOTH)
