@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 import firnline as fl
+from firnline.errors import FirnlineError
 from firnline.ledger.entry import Publication
 from firnline.model.declaration import Collection
 from firnline.model.description import Verdict
@@ -184,6 +185,8 @@ class Engine:
         log = self.project.log(GRAPH.name, collection.name)
         table = log.load() or log.create(pa.schema([("k", pa.int64())]), collection.keys, 0, {})
         head = head_of(table)
+        if head.snapshot is None:
+            self._check_inputs(inputs)
         before = self.tables.state(table, head.snapshot, epoch.lower)
         rows = self._delta(collection, epoch, before, inputs)
 
@@ -204,6 +207,13 @@ class Engine:
         verdict = log.publish(generation, sidecar, made.snapshot)
         self.succeeded.add(attempt)
         return Published(verdict, made.total)
+
+    def _check_inputs(self, inputs: Mapping[str, Head]) -> None:
+        """As ``Derived`` does."""
+        for name, of in inputs.items():
+            now = self.project.log(GRAPH.name, name).head()
+            if now is not None and now.description.generation != of.description.generation:
+                raise FirnlineError("GENERATION_CHANGED", f"{name!r} moved while it was read")
 
     def _delta(self, collection: Collection, epoch: Epoch, before: State, inputs: Mapping[str, Head]) -> list[Weighted]:
         if collection.kind == "source":

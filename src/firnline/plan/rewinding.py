@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 FORCED = "force_"
 """What the name of a rewind begins with whose first epoch is to be made anew, even if it would come out the same."""
+FOLLOWING = "follow_"
+"""What the name of one begins with that only takes back what another made void, and is not undone by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,13 @@ def scope(graph: Graph, stage: str | None) -> tuple[str, ...]:
     return tuple(each.name for each in graph.collections if each.name in reached)
 
 
+def followers(graph: Graph, rewind: Rewind) -> tuple[str, ...]:
+    """The stages that read what a rewind takes back, or an undo brings back, and held nothing when it was decided."""
+    known = {each.name for each in graph.collections}
+    reached = {of for name in rewind.logs if name in known for of in graph.descendants(name)}
+    return tuple(each.name for each in graph.collections if each.name in reached and each.name not in rewind.logs)
+
+
 def logs_of(stages: Names[str], there: Names[str]) -> tuple[str, ...]:
     """The logs of some collections, each after those of what is kept beside it."""
     return tuple(
@@ -94,10 +103,6 @@ def rewound(graph: Graph, present: Agreement, rewind: Rewind, heads: Mapping[str
     if to >= end:
         what = f"there is nothing to take back: {', '.join(rewind.stages)} end at {label(end)}, before or at {label(to)}"
         raise FirnlineError("EPOCH_NOT_COMPLETE", what)
-    empty = [stage for stage in rewind.stages if stage not in heads]
-    if empty:  # no generation tells whoever is at its first epoch that what it reads was taken back
-        what = f"{', '.join(empty)} of {graph.name!r} holds no epoch yet, and may be made from what would be taken back"
-        raise FirnlineError("EPOCH_NOT_COMPLETE", what, todo="Run the pipeline through its first epoch, then ask again.")
     for gap in present.gaps.gaps:
         if gap.collection in heads and any(span.last >= to for span in gap.spans):
             what = f"{graph.name}.{gap.collection} has a gap after {label(to)}: 'firnline repair {graph.name}' closes it"

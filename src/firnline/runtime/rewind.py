@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from firnline.errors import FirnlineError
 from firnline.model.description import Description
@@ -19,9 +20,23 @@ from firnline.model.graph import Graph
 from firnline.plan.agreement import Agreement
 from firnline.plan.changing import Approval, approved
 from firnline.plan.frontier import cut
-from firnline.plan.rewinding import Rewind, given_up, given_up_as, logs_of, rewound, scope, settled, undone
+from firnline.plan.rewinding import (
+    FOLLOWING,
+    Rewind,
+    followers,
+    given_up,
+    given_up_as,
+    logs_of,
+    rewound,
+    scope,
+    settled,
+    undone,
+)
 from firnline.runtime.project import Project
 from firnline.world import world
+
+if TYPE_CHECKING:
+    from firnline.tables.sidecar import Sidecar
 
 _logger = logging.getLogger(__name__)
 
@@ -157,8 +172,11 @@ def settle(project: Project, graph: Graph) -> None:
             _logger.warning("%s: the undo %s is given up: %s", graph.name, found.name, error)
             control.settle(partial(given_up, name=found.name))
             continue
-        heads = {each.name: project.log(graph.name, each.name).head() for each in graph.collections}
-        now = cut({each: head.description if head else None for each, head in heads.items()})
+        present = control.frontier()
+        known = present.generations if present is not None else {}
+        seen = [each.name for each in graph.collections if not known or each.name in known]
+        heads = {name: project.log(graph.name, name).head() for name in seen}
+        now = cut({name: head.description if head else None for name, head in heads.items()})
         control.settle(partial(settled, name=found.name, found=now))
         _tell(project, graph)
 
@@ -174,6 +192,40 @@ def _do(project: Project, graph: Graph, found: Rewind) -> None:
             take_back(project.catalog, log, found.name, generation, found.to)
         else:
             bring_back(project.catalog, log, found.undoes, found.name, generation)
+    for name in followers(graph, found):
+        _follow(project, graph, name, found)
+
+
+def _follow(project: Project, graph: Graph, name: str, found: Rewind) -> None:
+    """Let a stage that held nothing when a rewind was decided hold nothing that is made from what that took out.
+
+    Whoever is at its first epoch and read its inputs before they were rewound is fenced, has published already, or has not
+    created the log yet: then it looks at its inputs once more after that.
+    """
+    from firnline.tables.rewinding import fence
+    from firnline.tables.rewinding import rewind as take_back
+
+    log = project.log(graph.name, name)
+    if fence(project.catalog, log):
+        return
+    if any(_is_void(project, graph, log.sidecar(entry), entry.description.upper) for entry in log.entries(found.to)):
+        head = log.head()
+        assert head is not None, "it has entries"
+        take_back(project.catalog, log, FOLLOWING + found.name, head.description.generation + 1, found.to)
+
+
+def _is_void(project: Project, graph: Graph, sidecar: Sidecar, upper: int) -> bool:
+    """Whether something was made from epochs that its inputs do not hold any more."""
+    from firnline.tables.reusing import rewound_since
+
+    for name, of in sidecar.inputs.items():
+        log = project.log(graph.name, name)
+        head = log.head()
+        if head is not None and head.description.generation != of.generation:
+            since = rewound_since(log, of.generation)
+            if since is None or since < upper:
+                return True
+    return False
 
 
 def _tell(project: Project, graph: Graph) -> None:
@@ -196,7 +248,7 @@ def _newest(project: Project, graph: Graph) -> tuple[str, tuple[str, ...]]:
     for name in logs_of(scope(graph, None), project.catalog.names(graph.name)):
         table = project.log(graph.name, name).load()
         newest = None if table is None else newest_rewind(table)
-        if newest is not None:
+        if newest is not None and not newest[0].startswith(FOLLOWING):
             at, logs = found.get(newest[0], (0, []))
             found[newest[0]] = (max(at, newest[1]), [*logs, name])
     if not found:

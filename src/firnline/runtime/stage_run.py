@@ -253,6 +253,8 @@ class StageRun:
         checks = self._checks(destination)
         lineages = {name: self.lineage(name, head) for name, head in inputs.items()}
         derived = Derived(self, plan, destination, lineages, correction=mark)
+        if destination.head.snapshot is None:
+            derived.check_inputs()  # a rewind that came before there was a log found nobody to tell
         is_ahead = mark is not None and derived.is_ahead()
         staged = self._approved(checks, destination, derived.staged(generation), generation)
         if isinstance(staged, Verdict):

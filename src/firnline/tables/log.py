@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from firnline.errors import FirnlineError
-from firnline.model.description import Description, Verdict
+from firnline.model.description import GENERATION, Description, Verdict
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import DIFF, EPOCH, PART
 from firnline.model.stored_file import StoredFile
@@ -142,7 +142,8 @@ class Log:
         table = self._loaded()
         if table.current is not None or not self._catalog.forget(table):
             raise FirnlineError("GENERATION_CHANGED", f"somebody else published {self.pipeline}.{self.collection} first")
-        return self.create(columns, keys, start, properties)
+        generation = head_of(table).description.generation
+        return self.create(columns, keys, start, {**properties, **({GENERATION: str(generation)} if generation else {})})
 
     def head(self) -> Head | None:
         """The head of the main line."""
@@ -408,7 +409,7 @@ def head_of(table: Metadata) -> Head:
     snapshot = table.head
     if snapshot is None:
         start = int(table.properties[START])
-        return Head(Description(0, start, start), None, None)
+        return Head(Description(int(table.properties.get(GENERATION, 0)), start, start), None, None)
     description = description_of(table, snapshot)
     # A merge of older layers tells what code made those.
     at_end = (each for each in line(table) if not is_merge(each) or range_of(table, each).upper == description.upper)

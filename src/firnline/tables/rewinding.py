@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from firnline.errors import FirnlineError
-from firnline.model.description import Description
+from firnline.model.description import GENERATION, Description
 from firnline.tables.commit import until_known
 from firnline.tables.layers import KIND, REWIND, REWOUND_TO, UNDOES, is_merge, is_rewind, layers, line, newest_rescale, range_of
 from firnline.tables.log import ATTEMPT, FINGERPRINT, PLAN, START, Log, head_of
@@ -70,6 +70,19 @@ def rewind(tables: Tables, log: Log, name: str, generation: int, to: int) -> Rew
         _exchange(tables, table, note, after, said, Exchange(out=frozenset(note.out)))
         world().reach("rewind.committed")
         return Rewound(after, len(out), sum(file.bytes for file in out))
+
+    return until_known(f"{log.pipeline}.{log.collection}", attempt_once)
+
+
+def fence(tables: Tables, log: Log) -> bool:
+    """Let whoever is at the first epoch of a log find another generation; whether it holds nothing."""
+
+    def attempt_once() -> bool:
+        table = log.load()
+        if table is None or table.head is not None:
+            return table is None
+        tables.drop(table, (), {GENERATION: str(head_of(table).description.generation + 1)})
+        return True
 
     return until_known(f"{log.pipeline}.{log.collection}", attempt_once)
 

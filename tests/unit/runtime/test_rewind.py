@@ -28,7 +28,7 @@ from firnline.runtime.rewind import rewind, settle, undo
 from firnline.runtime.safepoint import safe_point
 from firnline.runtime.verify import verify
 from firnline.tables.control import TABLE
-from firnline.tables.sidecar import Sidecar
+from firnline.tables.sidecar import Input, Sidecar
 from firnline.world import replaced
 from tests.happening import At
 from tests.project import ROOT, command
@@ -392,3 +392,68 @@ def test_an_epoch_does_not_come_back_without_its_malformed_records(project: Proj
     assert again(1, 2)
     assert beside(project)[2] == [1]
     assert not again(2, 2), "it is not told whether what was before them is the same: they are read anew"
+
+
+def made_of(project: Project, epoch: int, generation: int, read: int, attempt: str) -> Verdict:
+    """Publish an epoch of what comes of the visits, as of one of their generations."""
+    log = project.log("web", "seen")
+    digests = {(epoch, part): Digest(part + 1, part + 1, epoch, part) for part in (0, 1)}
+    inputs = {"visits": Input(read, epoch + 1, 0, 3, "all")}
+    sidecar = Sidecar("seen", epoch, epoch + 1, attempt, MADE_BY, inputs, digests, 0.5)
+    return log.publish(generation, sidecar, staged(project.catalog.iceberg("web", "seen"), attempt, epoch))
+
+
+@pytest.fixture
+def fresh(project: Project) -> Project:
+    """Before the first complete epoch: a stage holds nothing."""
+    for name in ("seen", TABLE):
+        table = project.catalog.table("web", name)
+        assert table is not None
+        project.catalog.forget(table)
+    return project
+
+
+def test_a_rewind_before_anything_comes_of_a_source(fresh: Project) -> None:
+    back(fresh, 1)
+    head = fresh.log("web", "visits").head()
+    assert head is not None
+    assert (head.description.generation, head.description.upper) == (1, 1)
+    fresh.log("web", "seen").create(COLUMNS, ("k",), 0, {})
+    publish(fresh, "visits", 1, attempt="visits1 again")
+    for epoch in (0, 1):
+        assert made_of(fresh, epoch, 0, 1, f"seen{epoch}") is Verdict.FREE
+    assert complete(fresh, fresh.graph("web"), Epoch(1, 2)) == Frontier(2, {"visits": 1, "seen": 0})
+    forth(fresh)
+    assert held(fresh)["visits"] == (3, ["visits2", "visits1", "visits0"])
+    assert held(fresh)["seen"] == (1, ["seen0"]), "what came of the replay is not true any more"
+    assert frontier(fresh) == Frontier(1, {"visits": 2, "seen": 1})
+    with pytest.raises(FirnlineError, match="REWIND_NOT_UNDOABLE"):
+        forth(fresh)
+    assert is_sound(fresh)
+
+
+def test_whoever_is_at_the_first_epoch_of_a_stage_meets_a_rewind(fresh: Project) -> None:
+    log = fresh.log("web", "seen")
+    log.create(COLUMNS, ("k",), 0, {})
+    back(fresh, 0)
+    assert made_of(fresh, 0, 0, 0, "late") is Verdict.FENCED
+    log.recreate(COLUMNS, ("k",), 0, {"firnline.other": "columns"})
+    assert made_of(fresh, 0, 0, 0, "later") is Verdict.FENCED
+    publish(fresh, "visits", 0, attempt="again")
+    assert made_of(fresh, 0, 1, 1, "new") is Verdict.FREE
+    settle(fresh, fresh.graph("web"))
+    assert held(fresh)["seen"] == (1, ["new"])
+
+
+@pytest.mark.parametrize("to", [0, 1])
+def test_what_came_of_a_source_while_its_rewind_was_being_done_goes_back(fresh: Project, to: int) -> None:
+    log = fresh.log("web", "seen")
+
+    def meanwhile() -> None:
+        log.create(COLUMNS, ("k",), 0, {})
+        assert made_of(fresh, 0, 0, 0, "old") is Verdict.FREE
+
+    with replaced(At("rewind.judged", meanwhile)):
+        back(fresh, to)
+    assert held(fresh)["seen"] == (to, ["old"][:to])
+    assert fresh.control("web").agreement().open_rewind() is None
