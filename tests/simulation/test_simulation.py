@@ -19,7 +19,7 @@ from firnline.plan.agreement import Agreement
 from firnline.plan.frontier import Frontier
 from firnline.plan.rewinding import Rewind
 from firnline.plan.safepoint import Label
-from firnline.runtime import reuse
+from firnline.runtime import reuse, rewind
 from firnline.runtime.cut import visible_upto
 from firnline.runtime.project import Project
 from firnline.tables import control
@@ -91,6 +91,10 @@ def rewind_behind_readers(present: Agreement, frontier: Frontier, rewind: Rewind
     return replace(present, rewinds=(*present.rewinds, rewind))
 
 
+def follow_nobody(*_: object) -> None:
+    pass
+
+
 def reuse_whatever_was_read(*_: object) -> bool:
     return True
 
@@ -113,6 +117,7 @@ def view_once(
         (Control, "let_go", let_go_anyway),
         (Description, "judge", publish_in_any_generation),
         (rewinding, "_decided", rewind_behind_readers),
+        (rewind, "_follow", follow_nobody),
         (reuse, "is_same_input", reuse_whatever_was_read),
         (judging, "consistent", view_once),
     ],
