@@ -19,9 +19,11 @@ from firnline.errors import FirnlineError
 from firnline.model.hold import Hold
 from firnline.runtime.approving import approve
 from firnline.runtime.erase import Report, erase, planned
+from firnline.runtime.maintain import tidied
 from firnline.runtime.merge import Merge, merge
 from firnline.runtime.project import EXPECTATIONS, Project
 from firnline.runtime.replicate import replicate
+from firnline.runtime.retiring import retire
 from firnline.runtime.safepoint import hold, release
 from firnline.runtime.verify import verify
 from firnline.tables.avro import unpacked
@@ -307,3 +309,14 @@ def test_whoever_dies_erases_again_and_epochs_may_come_between(project: MakeProj
     assert report.proof.is_complete, report.proof.left
     assert rows(made, graph, "sums") == [("customer 0", 1, 4), ("customer 2", 9, 4)]
     assert rows(made, graph, "frequent") == [(4, 2)]
+
+    made = project(small=SMALL.replace('F.sum("n")', '(F.sum("n") + 1)').partition('@small.stage(keys=["times"])')[0])
+    graph = made.graph("small")
+    for said, mend in (
+        ("frequent of 'small' has a log and no code", lambda: retire(made, graph, "frequent")),
+        ("wait to be removed", lambda: list(tidied(made, graph, timedelta(0)))),
+    ):
+        with pytest.raises(FirnlineError, match=said):
+            planned(made, spark, graph, "items", "who = 'customer 0'", quarantine=False)
+        mend()
+    assert planned(made, spark, graph, "items", "who = 'customer 0'", quarantine=False).matching == {"3": 4}

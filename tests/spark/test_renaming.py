@@ -13,6 +13,7 @@ from firnline.errors import FirnlineError
 from firnline.runtime.code_plan import apply, code_plan
 from firnline.runtime.lineage import lineage
 from firnline.runtime.project import Project
+from firnline.runtime.rerun import Rerun
 from firnline.runtime.rewind import rewind
 from firnline.runtime.verify import verify
 from tests.spark.running import rows, run_epoch
@@ -36,6 +37,16 @@ def {revenue}(orders):
 def {report}({revenue}):
     return {revenue}.groupBy("times").agg(F.max("total").alias("best"), F.count("*").alias("keys"))
 """
+DAILY = """
+import firnline as fl
+from pyspark.sql import functions as F
+
+daily = fl.Pipeline("daily_of_shop", schedule=1, start=0)
+
+@daily.stage(keys=["times"])
+def best({revenue}=fl.collection("shop.{revenue}")):
+    return {revenue}.groupBy("times").agg(F.max("total").alias("best"))
+"""
 AGAIN = """
 @shop.stage(keys=["k"])
 def revenue(orders):
@@ -52,12 +63,14 @@ def expected(epochs: int, more: int = 0) -> list[Any]:
 
 def test_renamed_stages_go_on_and_what_reads_them_does_not_change(project: Make, spark: SparkSession) -> None:
     def shop(revenue: str, report: str, more: str = "") -> tuple[Project, Any]:
-        made = project(shop=SHOP.format(revenue=revenue, report=report) + more)
+        daily = DAILY.format(revenue="revenue" if more else revenue)  # it is run before others take up old names
+        made = project(shop=SHOP.format(revenue=revenue, report=report) + more, daily_of_shop=daily)
         return made, made.graph("shop")
 
     made, _ = shop("revenue", "report")
     for label in "01":
         run_epoch(made, spark, "shop", label)
+    run_epoch(made, spark, "daily_of_shop", "1")
     kept = {name.removeprefix("revenue") for name in made.catalog.names("shop") if name.startswith("revenue__")}
     assert kept, "the stage keeps sums"
 
@@ -81,6 +94,11 @@ def test_renamed_stages_go_on_and_what_reads_them_does_not_change(project: Make,
         told = lineage(made, graph, of, "0", direction=direction)
         assert {each.collection for each in told.nodes} == {"orders", "sales", "summary"}
     assert made.catalog.names("shop__views") == {"orders", "sales", "summary"}
+    daily = made.graph("daily_of_shop")
+    assert code_plan(made, daily).changes == (), "nor does what reads it from outside"
+    assert Rerun(made, daily, daily.schedule.epoch_at(1)).is_settled("best")
+    assert [(each.epoch.lower, each.how) for each in run_epoch(made, spark, "daily_of_shop", "2")] == [(2, "computed")]
+    assert rows(made, daily, "best") == [each[:2] for each in expected(3)]
 
     rewind(made, graph, 1, None, "ana")
     done = [outcome for label in "12" for outcome in run_epoch(made, spark, "shop", label)]

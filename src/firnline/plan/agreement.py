@@ -27,6 +27,8 @@ class Agreement:
     """Of changed code, one a collection at most."""
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The former names of renamed collections, the oldest first (``plan.renaming``)."""
+    spent: tuple[str, ...] = ()
+    """What retired collections were known as."""
 
     def open_rewind(self) -> Rewind | None:
         """The rewind, or the undo, that is decided and may not be done."""

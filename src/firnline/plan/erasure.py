@@ -62,3 +62,25 @@ def check_complete(graph: Graph, uppers: Mapping[str, int], frontier: int) -> No
         behind = ", ".join(f"{graph.name}.{name}" for name in found)
         what = f"{behind}: the epoch up to {end} is not complete"
         raise FirnlineError("ERASURE_BLOCKED", what, todo=f"Complete it first: firnline run {graph.name}; then erase again.")
+
+
+def check_reached(graph: Graph, logs: Iterable[str], folders: Iterable[str]) -> None:
+    """Refuse to erase while what came of the rows may be where no erasure reaches.
+
+    Args:
+        graph: The pipeline.
+        logs: All of its logs.
+        folders: Those of logs that were retired, or of dropped branches, and whose files wait to be removed.
+    """
+    known = {each.name for each in graph.collections}
+    left = sorted({name.partition("__")[0] for name in logs} - known)
+    if left:
+        todo = f"Let go of each, then erase again: firnline plan {graph.name} --retire {left[0]}"
+        what = f"{', '.join(left)} of {graph.name!r} has a log and no code, and may hold what came of the rows"
+        raise FirnlineError("ERASURE_BLOCKED", what, todo=todo)
+    waiting = sorted(folders)
+    if waiting:
+        what = f"files of {len(waiting)} logs that were retired, or of dropped branches, wait to be removed: {waiting[0]}"
+        raise FirnlineError(
+            "ERASURE_BLOCKED", what, todo=f"Remove them, then erase again: firnline maintain {graph.name} --grace 0s"
+        )

@@ -20,15 +20,16 @@ Former = Mapping[str, tuple[str, ...]]
 """The former names of renamed collections, the oldest first: what they are known as."""
 
 
-def known_as(names: Former, collection: str) -> str:
-    """What a collection is known as in plans.
+def known_as(present: Agreement, collection: str) -> str:
+    """What a collection is known as in plans, for as long as it has a log.
 
-    >>> [known_as({"sales": ("revenue", "income")}, name) for name in ("visits", "sales", "revenue")]
-    ['visits', 'revenue', 'revenue+']
+    >>> present = Agreement(names={"sales": ("revenue", "income")}, spent=("costs",))
+    >>> [known_as(present, name) for name in ("visits", "sales", "revenue", "costs")]
+    ['visits', 'revenue', 'revenue+', 'costs+']
     """
-    if collection in names:
-        return names[collection][0]
-    found, taken = collection, {first for first, *_ in names.values()}
+    if collection in present.names:
+        return present.names[collection][0]
+    found, taken = collection, {*present.spent, *(first for first, *_ in present.names.values())}
     while found in taken:
         found += "+"
     return found
@@ -65,7 +66,8 @@ def renamed(present: Agreement, old: str, new: str) -> Agreement:
 
     frontier, names = present.frontier, present.names
     if new not in names:  # whoever died after it was written down writes it down again
-        former = (*names.get(old, (known_as(names, old),)), *([old] if old in names else []))
+        before = names.get(old, (known_as(present, old),))
+        former = before if before == (old,) else (*before, old)
         names = {**{each: of for each, of in names.items() if each != old}, new: former}
     return replace(
         present,
@@ -81,7 +83,10 @@ def renamed(present: Agreement, old: str, new: str) -> Agreement:
 
 
 def forgotten(present: Agreement, collection: str) -> Agreement:
-    """What the control table says once a collection has no log: what comes after it under this name is something else."""
+    """What the control table says once a collection has no log: what comes after it under this name is something else.
+
+    What it was known as, nothing is again: plans that read it are not those that read another.
+    """
 
     def others(found: Mapping[str, T]) -> dict[str, T]:
         return {name: of for name, of in found.items() if not is_of(name, collection)}
@@ -96,6 +101,7 @@ def forgotten(present: Agreement, collection: str) -> Agreement:
         gaps=Gaps(left, others(present.gaps.corrections)).without_closed(upper),
         approvals=tuple(each for each in present.approvals if each.collection != collection),
         names=others(present.names),
+        spent=tuple(sorted({*present.spent, known_as(present, collection)})),
     )
 
 

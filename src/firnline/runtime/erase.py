@@ -22,7 +22,7 @@ from firnline.model.epoch import Epoch
 from firnline.model.feed import EVENTS, Feed
 from firnline.model.graph import Graph
 from firnline.model.names import DIFF, QUARANTINE, quoted
-from firnline.plan.erasure import check_complete, check_free, cone, late
+from firnline.plan.erasure import check_complete, check_free, check_reached, cone, late
 from firnline.plan.frontier import cut
 from firnline.runtime.forgetting import check_places, forget_copies, forget_notes
 from firnline.runtime.merge import by_part
@@ -30,10 +30,12 @@ from firnline.runtime.project import Declared, Project
 from firnline.runtime.proof import Proof, prove
 from firnline.runtime.renaming import inputs_of, keep_all
 from firnline.runtime.safepoint import let_go_upto, safe_point
+from firnline.tables.control import TABLE
 from firnline.tables.erasing import base_of, replace_all, start_of, strays
 from firnline.tables.layers import layers
 from firnline.tables.log import Log, cut_into, entries_of, head_of
 from firnline.tables.sidecar import Sidecar
+from firnline.tables.trash import Trash
 from firnline.world import world
 
 if TYPE_CHECKING:
@@ -175,6 +177,7 @@ class _Erasing:
 
         _ = self.cone
         keep_all(self.project, self.graph)
+        self._check_reached()
         seen = self._table(self.source)
         if seen.current is None:
             raise FirnlineError("NO_SUCH_COLLECTION", f"{self.graph.name}.{self.source} has no log yet")
@@ -192,6 +195,14 @@ class _Erasing:
         check_places(self.project, self.graph)
         check_free(self.graph, safe_point(self.project, self.graph).holds, upto)
         return upto
+
+    def _check_reached(self) -> None:
+        """Refuse to erase while there are logs, or files of such, that no code leads to."""
+        catalog = self.project.catalog
+        control = catalog.table(self.graph.name, TABLE)
+        records = [] if control is None else Trash(catalog).records(control)
+        folders = (folder for record in records for folder in record.folders)
+        check_reached(self.graph, catalog.names(self.graph.name) - {TABLE}, folders)
 
     def _settled(self) -> int:
         """Rewrite logs until none holds what an erased row left; where they end then."""

@@ -18,11 +18,12 @@ from firnline.model.fingerprint import Fingerprint
 from firnline.model.foreign import is_foreign
 from firnline.model.graph import Graph
 from firnline.model.names import parted, place
-from firnline.plan.renaming import Former, called, called_now, is_of, known_as, renamed
+from firnline.plan.renaming import called, called_now, is_of, known_as, renamed
 from firnline.runtime.project import Project
 from firnline.world import world
 
 if TYPE_CHECKING:
+    from firnline.plan.agreement import Agreement
     from firnline.tables.metadata import Metadata
     from firnline.tables.sidecar import Input, Sidecar
 
@@ -42,11 +43,11 @@ def known_names(
         renames: Collections whose logs still have other names.
     """
     known: dict[str, str] = {}
-    of_each: dict[str, Former] = {}
+    of_each: dict[str, Agreement] = {}
     for each in (collection.name, *collection.inputs):
         pipeline, name = place(graph.name, each)
         if pipeline not in of_each:
-            of_each[pipeline] = project.control(pipeline).agreement().names
+            of_each[pipeline] = project.control(pipeline).agreement()
         found = known_as(of_each[pipeline], (renames or {}).get(each, name))
         if found != name:
             known[each] = f"{pipeline}.{found}" if is_foreign(each) else found

@@ -37,7 +37,8 @@ HOLDS = "firnline.holds"
 REWINDS = "firnline.rewinds"
 APPROVALS = "firnline.approvals"
 NAMES = "firnline.names"
-_TOLD = (FRONTIER, GAPS, HOLDS, SINCE, REWINDS, APPROVALS, NAMES)
+SPENT = "firnline.spent-names"
+_TOLD = (FRONTIER, GAPS, HOLDS, SINCE, REWINDS, APPROVALS, NAMES, SPENT)
 
 
 class Control:
@@ -248,6 +249,8 @@ def _summary(agreement: Agreement) -> dict[str, str]:
         summary[APPROVALS] = json.dumps([approval.as_json() for approval in agreement.approvals])
     if agreement.names:
         summary[NAMES] = json.dumps(dict(agreement.names))
+    if agreement.spent:
+        summary[SPENT] = json.dumps(agreement.spent)
     return summary
 
 
@@ -264,4 +267,5 @@ def _read(table: Metadata) -> Agreement:
         tuple(Rewind.of_json(entry) for entry in told.get(REWINDS, ())),
         tuple(Approval(**entry) for entry in told.get(APPROVALS, ())),
         {name: tuple(former) for name, former in told.get(NAMES, {}).items()},
+        tuple(told.get(SPENT, ())),
     )

@@ -134,6 +134,7 @@ def test_a_name_that_is_given_back_or_taken_up_again_means_what_it_says(visits: 
     assert made.control("web").agreement().names == {"hits": ("visits", "views", "visits")}
     made = called(visits, "others", rows=4)
     retire(made, made.graph("web"), "hits")
-    assert made.control("web").agreement().names == {}
+    agreement = made.control("web").agreement()
+    assert (agreement.names, agreement.spent) == ({}, ("visits",))
     with pytest.raises(FirnlineError, match="NO_SUCH_COLLECTION"):
         retire(made, made.graph("web"), "hits")
