@@ -261,7 +261,7 @@ class Generator:
     def _group(self, depth: int) -> Stage:
         below = self.stage(depth - 1)
         keys = () if self._chance(0.1) else self._keys(below, 1, 2)
-        sets = self._one(("plain",) * 6 + ("rollup", "cube")) if keys else "plain"
+        sets = self._one(("plain",) * 6 + ("rollup", "cube", "sets")) if keys else "plain"
         aggregates = tuple(self._aggregate(below.fields) for _ in range(self.random.randint(1, 4)))
         if self._chance(0.4):  # only what adds up
             aggregates = tuple(replace(each, function="count") for each in aggregates)
@@ -290,7 +290,8 @@ class Generator:
 
     def _top(self, depth: int) -> Stage:
         below = self._exact(self.stage(depth - 1))
-        return Top(below, self._sorting(below), self.random.randint(1, 4), self._one((0, 0, 1)))
+        then = self._sorting(below) if self._chance(0.2) else None
+        return Top(below, self._sorting(below), self.random.randint(1, 4), self._one((0, 0, 1)), then)
 
     def _dedup(self, depth: int) -> Stage:
         below = self._exact(self.stage(depth - 1))
@@ -298,13 +299,15 @@ class Generator:
 
     def _window(self, depth: int) -> Stage:
         below = self._exact(self.stage(depth - 1))
-        functions = []
+        functions, sorting = [], self._sorting(below)
+        is_of_integers = Field(sorting.name, "int") in below.fields
         for _ in range(self.random.randint(1, 3)):
             field = self._one(below.fields)
-            name = self._one([name for name, each in FUNCTIONS.items() if field.kind in each.gives])
+            fitting = [name for name, each in FUNCTIONS.items() if field.kind in each.gives]
+            name = self._one([name for name in fitting if is_of_integers or FUNCTIONS[name].order != "near"])
             functions.append(Over(self._new(), name, Ref(field.name, field.kind)))
         partition = () if self._chance(0.1) else self._keys(below, 1, 2)
-        return Window(below, partition, self._sorting(below), tuple(functions))
+        return Window(below, partition, sorting, tuple(functions))
 
     # ---- histories
 

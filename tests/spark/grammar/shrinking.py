@@ -61,7 +61,7 @@ def _stages(stage: Stage) -> Iterator[Stage]:
         elif isinstance(value, tuple) and each.name != "columns":
             for number in range(len(value)):
                 yield replace(stage, **{each.name: (*value[:number], *value[number + 1 :])})
-        elif each.name in ("condition", "place") and value is not None:
+        elif each.name in ("condition", "place", "then") and value is not None:
             yield replace(stage, **{each.name: None})
 
 

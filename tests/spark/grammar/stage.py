@@ -326,10 +326,12 @@ class Member(Stage):
 
 @dataclass(frozen=True)
 class Group(Stage):
+    """Groups; grouping sets are all keys, the first, and none, and their keys are written as expressions."""
+
     input: Stage
     keys: tuple[str, ...]
     aggregates: tuple[Agg, ...]
-    sets: Literal["plain", "rollup", "cube"]
+    sets: Literal["plain", "rollup", "cube", "sets"]
     as_text: bool
 
     @property
@@ -339,8 +341,13 @@ class Group(Stage):
 
     def build(self, building: Building) -> DataFrame:
         below = building.of(self.input)
+        aggregates = [each.column(as_text=self.as_text) for each in self.aggregates]
+        if self.sets == "sets":
+            written = {name: F.coalesce(F.col(name), F.col(name)) for name in self.keys}
+            sets = [[written[name] for name in chosen] for chosen in self._chosen()]
+            return below.groupingSets(sets, *written.values()).agg(*aggregates).toDF(*self.names)
         groups = {"plain": below.groupBy, "rollup": below.rollup, "cube": below.cube}[self.sets](*self.keys)
-        return groups.agg(*(each.column(as_text=self.as_text) for each in self.aggregates))
+        return groups.agg(*aggregates)
 
     def evaluate(self, inputs: Inputs) -> ZSet:
         below = self.input.evaluate(inputs)
@@ -355,6 +362,8 @@ class Group(Stage):
     def _chosen(self) -> list[tuple[str, ...]]:
         if self.sets == "plain":
             return [self.keys]
+        if self.sets == "sets":
+            return [self.keys, self.keys[:1], ()]
         if self.sets == "rollup":
             return [self.keys[:count] for count in range(len(self.keys) + 1)]
         return [chosen for count in range(len(self.keys) + 1) for chosen in combinations(self.keys, count)]
@@ -435,10 +444,13 @@ class Sorting:
 
 @dataclass(frozen=True)
 class Top(Stage):
+    """The first rows of an order, after skipping some; with ``then`` the first by that of what was not skipped."""
+
     input: Stage
     sorting: Sorting
     limit: int
     offset: int
+    then: Sorting | None = None
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -446,10 +458,15 @@ class Top(Stage):
 
     def build(self, building: Building) -> DataFrame:
         ordered = building.of(self.input).orderBy(*self.sorting.columns(self.input))
-        return (ordered.offset(self.offset) if self.offset else ordered).limit(self.limit)
+        found = ordered.offset(self.offset) if self.offset else ordered
+        return (found.orderBy(*self.then.columns(self.input)) if self.then else found).limit(self.limit)
 
     def evaluate(self, inputs: Inputs) -> ZSet:
-        return self.input.evaluate(inputs).top(self.sorting.orders(self.input), self.limit, self.offset)
+        below = self.input.evaluate(inputs)
+        if self.then is None:
+            return below.top(self.sorting.orders(self.input), self.limit, self.offset)
+        rest = below.top(self.sorting.orders(self.input), len(below.rows()), self.offset)
+        return rest.top(self.then.orders(self.input), self.limit)
 
 
 @dataclass(frozen=True)
@@ -496,6 +513,7 @@ class Window(Stage):
         specs = {
             "none": part,
             "first": part.orderBy(self.sorting.first()),
+            "near": part.orderBy(self.sorting.first()).rangeBetween(-1, 1),
             "total": part.orderBy(*self.sorting.columns(self.input)),
         }
         return building.of(self.input).withColumns({each.name: each.column(specs[each.order]) for each in self.functions})

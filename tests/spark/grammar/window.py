@@ -19,10 +19,13 @@ Ranks = Sequence[Any]
 
 @dataclass(frozen=True)
 class Function:
-    """Kinds taken and given, the order that it needs, the column of it, and its values for the rows of a part in that order."""
+    """Kinds taken and given, the order that it needs, the column of it, and its values for the rows of a part in that order.
+
+    With the order "near" its frame are rows that differ by one at most in the first column, which must be of integers.
+    """
 
     gives: dict[str, str]
-    order: Literal["none", "first", "total"]
+    order: Literal["none", "first", "near", "total"]
     column: Callable[[Column, WindowSpec], Column]
     values: Callable[[list[Any], Ranks], Sequence[Any]]
 
@@ -41,6 +44,21 @@ def running(function: Callable[[list[Any]], Any]) -> Callable[[list[Any], Ranks]
         return [function(values[: len(keys) - keys[::-1].index(key)]) for key in keys]
 
     return values_of
+
+
+def near(function: Callable[[list[Any]], Any]) -> Callable[[list[Any], Ranks], Sequence[Any]]:
+    def is_near(one: Any, other: Any) -> bool:
+        return one is other if one is None or other is None else abs(one - other) <= 1
+
+    def values_of(values: list[Any], ranks: Ranks) -> Sequence[Any]:
+        pairs = [*zip(values, ranks, strict=True)]
+        return [function([value for value, other in pairs if is_near(rank, other)]) for rank in ranks]
+
+    return values_of
+
+
+def sorted_list(values: list[Any]) -> tuple[Any, ...]:
+    return tuple(sorted(sql.present(values), key=sql.rank))
 
 
 def ranks_of(values: list[Any], ranks: Ranks) -> Sequence[int]:
@@ -67,6 +85,7 @@ def after(values: list[Any], ranks: Ranks) -> Sequence[Any]:
 
 
 NUMBERED = to("int", *EXACT)
+LISTS = to("out", *ORDERED)
 FUNCTIONS = {
     "row_number": Function(NUMBERED, "total", lambda a, w: F.row_number().over(w), numbers_of),
     "rank": Function(NUMBERED, "first", lambda a, w: F.rank().over(w), ranks_of),
@@ -82,6 +101,9 @@ FUNCTIONS = {
     "sum of two": Function(NUMBERS, "total", lambda a, w: F.sum(a).over(w.rowsBetween(-1, 0)), framed(sql.total, 1, 0)),
     "min of three": Function(same(*ORDERED), "total", lambda a, w: F.min(a).over(w.rowsBetween(-1, 1)), framed(sql.least, 1, 1)),
     "running": Function(NUMBERS, "first", lambda a, w: F.sum(a).over(w), running(sql.total)),
+    "near": Function(NUMBERS, "near", lambda a, w: F.sum(a).over(w), near(sql.total)),
+    "list so far": Function(LISTS, "first", lambda a, w: F.sort_array(F.collect_list(a).over(w)), running(sorted_list)),
+    "list near": Function(LISTS, "near", lambda a, w: F.sort_array(F.collect_list(a).over(w)), near(sorted_list)),
 }
 
 
