@@ -65,7 +65,8 @@ def _sees_order(expression: Expression) -> bool:
     if expression.WhichOneof("expr_type") != "window":
         return False
     name, frame = function(expression.window.window_function) or "", expression.window.frame_spec
-    return name in functions.TIE_SENSITIVE or (frame.frame_type == frame.FRAME_TYPE_ROW and name not in functions.BY_PEERS)
+    is_cut = frame.frame_type == frame.FRAME_TYPE_ROW and not (frame.lower.unbounded and frame.upper.unbounded)
+    return name in functions.TIE_SENSITIVE or (is_cut and name not in functions.BY_PEERS)
 
 
 def _sees_peers(window: Expression) -> bool:

@@ -60,7 +60,12 @@ CASES = {
     ),
     "lists": lambda left: left.distinct().select("k", F.collect_list("a").over(in_order()).alias("v")),
     "by an expression": lambda left: left.select("k", F.sum("x").over(Window.partitionBy(F.col("k") % 2)).alias("s")),
-    "whole": lambda left: left.withColumn("n", F.count("*").over(Window.partitionBy())),
+    "whole": lambda left: left.withColumns(
+        {
+            "n": F.count("*").over(Window.partitionBy()),
+            "s": F.sum("x").over(by_key().rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)),
+        }
+    ),
     "top": lambda left: left.orderBy(F.desc("x"), "a", "k").limit(2),
     "skipped": lambda left: left.orderBy("x", "a", "k").offset(1).limit(2),
     "skipped by another order": lambda left: left.orderBy("x", "a", "k").offset(1).orderBy(F.desc("a"), "x", "k").limit(2),
