@@ -13,6 +13,8 @@ import pytest
 from pyspark.sql.connect.session import SparkSession
 
 from firnline.errors import FirnlineError
+from firnline.model.epoch import Epoch
+from firnline.runtime.advance import advance
 from firnline.runtime.project import EXPECTATIONS, Project
 from firnline.runtime.status import status
 from tests.project import command
@@ -159,6 +161,26 @@ def test_what_fails_is_kept_back_and_what_warns_is_told(
     pages = [page.read_text(encoding="utf-8") for page in Path(told["docs"]).parent.rglob("*.html")]
     assert any("gated.orders@2" in page and "orders_are_sane" in page for page in pages)
     assert sum("totals_are_whole" in page for page in pages) >= 3, "a page for each result, and the index"
+
+
+def test_a_check_that_fails_among_epochs_computed_at_once_names_its_epoch_and_all_files_may_be_mended(
+    project: MakeProject, spark: SparkSession
+) -> None:
+    made = project(gated=GATED.partition("    @gated.stage")[0])
+    put_json(made, "orders_are_sane", ORDERS[0])
+    for epoch, amount in enumerate((5, 6, -7, 8)):
+        put(made, epoch, (1, epoch, "ann", amount))
+    run_epoch(made, spark, "gated", "0")
+    outcomes = advance(made, made.declared("gated"), spark, "orders", Epoch(3, 4))
+    first = next(outcomes)
+    assert (first.epoch, first.at_once) == (Epoch(1, 2), 3)
+    with pytest.raises(FirnlineError, match=r"^CHECK_FAILED: source 'orders' at 2: .*'orders_are_sane' on the delta"):
+        next(outcomes)
+
+    put(made, 2, (1, 2, "ann", 70))
+    put(made, 3, (1, 3, "ann", 80))
+    run_epoch(made, spark, "gated", "3")
+    assert [amount for _, _, amount in rows(made, made.graph("gated"), "orders")] == [5.0, 6.0, 70.0, 80.0]
 
 
 def test_all_numbers_of_all_suites_take_one_pass(

@@ -68,6 +68,8 @@ class _Computed:
     determinants: Mapping[Epoch, Mapping[str, Any]]
     seconds: float
     """What an epoch took of the job."""
+    givens: Sequence[tuple[StageRun, SourceEpoch]] = ()
+    """What the epochs of a source were given."""
 
     def outside(self, epoch: Epoch) -> Mapping[str, Any]:
         """What an epoch took from the outside."""
@@ -96,7 +98,20 @@ class Stretch:
             return Apart(str(error), is_lasting=True)
         if isinstance(made, Apart):
             return made
-        return self._published([run for run in self.runs if run.epoch in made.inputs], generation, made)
+        runs = [run for run in self.runs if run.epoch in made.inputs]
+        return self._told(runs, made, self._published(runs, generation, made))
+
+    def _told(self, runs: Sequence[StageRun], made: _Computed, found: Iterator[Published]) -> Iterator[Published]:
+        """What is published; an error is told with its epoch, and the next attempt at those left looks anew for their files."""
+        for run in runs:
+            with told(run.collection, run.declared.graph.schedule.label(run.epoch.lower), run.project.settings):
+                try:
+                    done = next(found)
+                except BaseException as error:
+                    for each, given in made.givens:
+                        each.failed(given, error)
+                    raise
+            yield done
 
     def _derived(self) -> _Computed | Apart:
         first = self.runs[0]
@@ -226,7 +241,9 @@ class Stretch:
             given.check_unchanged()
         outside = {run.epoch: intake.determinants for run, intake in zip(runs, intakes, strict=True)}
         seconds = (time.monotonic() - began) / len(runs)
-        return _Computed(destination, rows, runs[0].fingerprint, {run.epoch: {} for run in runs}, outside, seconds)
+        read: dict[Epoch, dict[str, Input]] = {run.epoch: {} for run in runs}
+        given_to = tuple(zip(runs, givens, strict=True))
+        return _Computed(destination, rows, runs[0].fingerprint, read, outside, seconds, given_to)
 
     def _published(
         self, runs: Sequence[StageRun], generation: int, made: _Computed, *, is_checked: bool = True
