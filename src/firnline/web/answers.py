@@ -29,19 +29,33 @@ class Answers(Generic[T]):
     def ask(self, question: str, make: Callable[[], T], patience: float = PATIENCE) -> T | None:
         """The answer, the last one if a new one takes longer than a moment, or None if there is no last one either."""
         with self._lock:
-            making = self._making.get(question)
-            if making is None:
-                making = self._making[question] = self._workers.submit(make)
+            making = self._making.get(question) or self._begun(question, make)
         try:
-            found = making.result(patience)
-        except TimeoutError:
-            if not making.done():
-                return self._last.get(question)
-            raise  # it is the answer
-        finally:
-            if making.done():
-                with self._lock:
+            return making.result(patience)
+        except TimeoutError as error:
+            if making.done() and making.exception() is error:
+                raise  # it is the answer
+            return self._last.get(question)
+
+    def forget(self, question: str) -> None:
+        """Let the next who asks get an answer that is begun from now on."""
+        with self._lock:
+            self._making.pop(question, None)
+            self._last.pop(question, None)
+
+    def _begun(self, question: str, make: Callable[[], T]) -> Future[T]:
+        """One that ends before anybody is told, so that who asks later begins a new one; once forgotten, it leaves nothing."""
+
+        def made() -> T:
+            found: dict[str, T] = {}
+            try:
+                found[question] = make()
+                return found[question]
+            finally:
+                with self._lock:  # whoever began it has it until it is noted
                     if self._making.get(question) is making:
                         del self._making[question]
-        self._last[question] = found
-        return found
+                        self._last.update(found)
+
+        making = self._making[question] = self._workers.submit(made)
+        return making

@@ -174,12 +174,14 @@ def application(project: Project) -> FastAPI:
     def create_branch(request: Request, user: GetUserDep, dag_id: str, asked: Fork) -> Response:
         graph = project.graph(dag_id)
         made = create(project, graph, asked.name, graph.schedule.point(asked.start), None, user.get_name())
+        answers.forget(dag_id)
         return _answer(request, {"branch": asked.name, "at": graph.schedule.label(made.at)})
 
     @app.post("/api/pipelines/{dag_id}/release", dependencies=[CanEdit, Depends(sent_as_json), Depends(action_logging())])
     def release_hold(request: Request, dag_id: str, asked: Release) -> Response:
         project.graph(dag_id)
         released = release(project, dag_id, asked.hold)
+        answers.forget(dag_id)
         return _answer(request, {"released": released.as_json()})
 
     @app.post("/api/pipelines/{dag_id}/rewind", dependencies=[CanEdit, Depends(sent_as_json), Depends(action_logging())])
@@ -187,11 +189,14 @@ def application(project: Project) -> FastAPI:
         graph = project.graph(dag_id)
         point = graph.schedule.epoch_at(graph.schedule.point(asked.to)).lower
         report = rewind(project, graph, point, asked.stage, user.get_name(), is_dry=asked.dry)
+        answers.forget(dag_id)
         return _answer(request, asdict(report))
 
     @app.post("/api/pipelines/{dag_id}/undo", dependencies=[CanEdit, Depends(sent_as_json), Depends(action_logging())])
     def undo_rewind(request: Request, user: GetUserDep, dag_id: str, asked: Forth) -> Response:
-        return _answer(request, asdict(undo(project, project.graph(dag_id), user.get_name(), is_dry=asked.dry)))
+        report = undo(project, project.graph(dag_id), user.get_name(), is_dry=asked.dry)
+        answers.forget(dag_id)
+        return _answer(request, asdict(report))
 
     return app
 
