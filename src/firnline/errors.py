@@ -53,6 +53,7 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         "BAD_EPOCH": Code("Write an ISO date or time in UTC (2026-01-01T06:00), or an integer for an integer schedule."),
         "BEFORE_START": Code("Choose an epoch at or after the pipeline's start."),
         "AFTER_END": Code("Choose an epoch before the pipeline's end."),
+        "EPOCH_NOT_OVER": Code("Wait until it ends, or name an earlier one; a retry computes it then.", retryable=True),
         "EPOCH_NOT_COMPLETE": Code("Ask for an epoch below the frontier; 'firnline status' shows it."),
         "EPOCH_COMPACTED": Code(
             "Name an epoch at or after 'since'; a longer keep= of the pipeline keeps more of them from now on."

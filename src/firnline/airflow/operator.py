@@ -35,10 +35,12 @@ from firnline.airflow.warden import family
 from firnline.engine.launch import CLUSTER, driver_environment, submission
 from firnline.engine.server import Engine
 from firnline.errors import FirnlineError
-from firnline.model.epoch import Epoch
+from firnline.model.epoch import Epoch, to_micros
+from firnline.plan.advance import check_over
 from firnline.plan.rewinding import FORCED
 from firnline.runtime.chatter import hush
 from firnline.settings import Settings
+from firnline.world import world
 
 if TYPE_CHECKING:
     from firnline.model.graph import Graph
@@ -111,6 +113,7 @@ class AdvanceOperator(SparkSubmitOperator):
             through = graph.schedule.label(epoch.lower)
             self.log.info("kept: the log already holds %s through %s", self.collection or self.pipeline, through)
             return "kept"
+        check_over(graph.schedule, epoch, to_micros(world().now()))
         place = self._where(project.settings)
         if isinstance(place, Warm):
             try:

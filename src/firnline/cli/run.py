@@ -66,9 +66,14 @@ def counts(outcomes: list[Outcome]) -> str:
 
 
 def _epochs(project: Project, declared: Declared, first: str | None, last: str | None) -> list[Epoch]:
+    from firnline.model.epoch import to_micros
+    from firnline.plan.advance import check_over
     from firnline.runtime.status import due
+    from firnline.world import world
 
     schedule = declared.graph.schedule
+    if last is not None:
+        check_over(schedule, schedule.epoch_at(schedule.point(last)), to_micros(world().now()))
     upto = schedule.epoch_at(schedule.point(last)).upper if last is not None else due(project, declared.graph)
     since = schedule.epoch_at(schedule.point(first)).lower if first is not None else schedule.start
     if upto <= since and (first is not None or last is not None):

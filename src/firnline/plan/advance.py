@@ -53,6 +53,13 @@ def check_target(schedule: Schedule, target: Epoch) -> None:
         raise FirnlineError("BAD_EPOCH", f"{text} is not an epoch of the schedule")
 
 
+def check_over(schedule: Schedule, target: Epoch, now: int) -> None:
+    """Refuse to compute an epoch that is not over: what is still to come would be lost. Integer epochs know no clock."""
+    if schedule.timed and target.upper > now:
+        ends = f"{schedule.label(target.lower)} ends at {schedule.label(target.upper)}"
+        raise FirnlineError("EPOCH_NOT_OVER", f"{ends}, and it is {schedule.label(now)}")
+
+
 def check_inputs(graph: Graph, collection: Collection, heads: Mapping[str, Description | None], epoch: Epoch) -> None:
     """Refuse to compute an epoch before its inputs hold it, or after they hold it by itself."""
     late = [name for name in collection.inputs if (head := heads[name]) is None or head.upper < epoch.upper]

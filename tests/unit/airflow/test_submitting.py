@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -198,6 +199,16 @@ def test_the_outcome_of_a_driver_elsewhere_is_what_logs_and_failures_say(
     with pytest.raises(AirflowException, match=told) as caught:
         operator._submit_elsewhere({}, plain, ["visits"], Epoch(0, 1), None)
     assert not isinstance(caught.value, AirflowFailException)
+
+
+def test_an_epoch_that_is_not_over_waits(tmp_path: Path) -> None:
+    compiled(make_project(tmp_path, web=WEB.replace("schedule=1, start=0", 'schedule="@daily", start="2026-01-01"')), "web")
+    operator = AdvanceOperator(task_id="visits", root=str(tmp_path), pipeline="web", collection="visits")
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    context = {"data_interval_start": today, "data_interval_end": today + timedelta(days=1), "params": {}}
+    with pytest.raises(AirflowException, match=f"visits at {today.date()}: EPOCH_NOT_OVER") as caught:
+        operator.execute(context)
+    assert not isinstance(caught.value, AirflowFailException), "a retry may find it over"
 
 
 def test_the_outcome_of_a_driver_in_the_task_is_its_report(plain: Project, monkeypatch: pytest.MonkeyPatch) -> None:

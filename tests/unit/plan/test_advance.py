@@ -8,7 +8,7 @@ from firnline.model.description import Description
 from firnline.model.epoch import Epoch, Schedule
 from firnline.model.graph import Graph
 from firnline.model.retention import Retention
-from firnline.plan.advance import advance, check_inputs, check_target
+from firnline.plan.advance import advance, check_inputs, check_over, check_target
 
 STAGE = Collection("stage", "stage", ("k",), ("k",), 1, "full", ("a", "b"), "", Location("web.py", 1))
 SCHEDULE = Schedule.parse(10, 0, None)
@@ -38,6 +38,15 @@ def test_a_changed_schedule_goes_on_from_where_the_log_ends() -> None:
 def test_an_interval_off_the_schedule_is_refused(target: Epoch) -> None:
     with pytest.raises(FirnlineError, match="BAD_EPOCH"):
         check_target(SCHEDULE, target)
+
+
+def test_an_epoch_that_is_not_over_is_refused() -> None:
+    days = Schedule.parse("@daily", "2026-01-01", None)
+    first = days.epoch_at(days.start)
+    with pytest.raises(FirnlineError, match="EPOCH_NOT_OVER: 2026-01-01 ends at 2026-01-02, and it is 2026-01-01T12:00"):
+        check_over(days, first, days.point("2026-01-01T12:00"))
+    check_over(days, first, first.upper)
+    check_over(SCHEDULE, Epoch(20, 30), 0)
 
 
 @pytest.mark.parametrize("late", [None, Description(0, 0, 10)])
