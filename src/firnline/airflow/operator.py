@@ -172,7 +172,7 @@ class AdvanceOperator(SparkSubmitOperator):
                 self.log.info("Spark runs on the engine at %s", endpoint)
                 return warmly_advanced(project, self.pipeline, self.collection, epoch, endpoint, force)
         except _Interrupted:
-            raise self._interruption() from None
+            raise _interruption(self) from None
         finally:
             self._is_warm = False
 
@@ -191,12 +191,12 @@ class AdvanceOperator(SparkSubmitOperator):
             more = ["--report", str(report), *(("--force", force) if force else ())]
             self.application_args = [*(self.application_args or ()), *more]
             if self._interrupted:
-                raise self._interruption()
+                raise _interruption(self)
             try:
                 super().execute(context)
             except AirflowException:
                 if self._interrupted:
-                    raise self._interruption() from None
+                    raise _interruption(self) from None
                 error = _read(report).get("error")
                 if not error:
                     raise
@@ -211,13 +211,13 @@ class AdvanceOperator(SparkSubmitOperator):
         self.application_args = [*(self.application_args or ()), *(("--force", force) if force else ())]
         self.durable = self.durable and self._yarn_track_via_rm_api  # without YARN's own word: a retry goes on from the log
         if self._interrupted:
-            raise self._interruption()
+            raise _interruption(self)
         began = datetime.now(UTC).isoformat()
         try:
             super().execute(context)
         except AirflowException:
             if self._interrupted:
-                raise self._interruption() from None
+                raise _interruption(self) from None
             since = [each for each in project.failures(self.pipeline).open({}) if each.failed_at >= began]
             failed = next((each for each in since if each.collection in names), None)
             if failed is None:
@@ -228,11 +228,6 @@ class AdvanceOperator(SparkSubmitOperator):
         if lacking:
             raise AirflowException(f"the Spark driver ended, and the log of {', '.join(lacking)} does not hold the epoch")
         return "computed"
-
-    def _interruption(self) -> AirflowRescheduleException:
-        """Lets the task run again as the same try. Where somebody set its state, Airflow keeps that instead."""
-        self.log.warning("interrupted: Airflow or somebody ended the driver; when the task runs again, it goes on from the log")
-        return AirflowRescheduleException(datetime.now(UTC) + PAUSE)  # type: ignore[no-untyped-call]
 
     def _where(self, settings: Settings) -> Cold | Warm:
         """Where Spark runs."""
@@ -365,9 +360,11 @@ class CommandOperator(BaseOperator):
         super().__init__(**kwargs)
         self.root = root
         self._process: subprocess.Popen[str] | None = None
+        self._interrupted = False
 
     def on_kill(self) -> None:
-        """End the command and the driver below it; the next run goes on from the logs."""
+        """End the command and the driver below it; when the task runs again, it goes on from the logs."""
+        self._interrupted = True
         if self._process is not None and self._process.poll() is None:
             for pid in (*family(self._process.pid), self._process.pid):
                 with suppress(ProcessLookupError):
@@ -380,10 +377,15 @@ class CommandOperator(BaseOperator):
         self._process = subprocess.Popen(
             command, cwd=self.root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
+        if self._interrupted:
+            self.on_kill()  # which came before there was a process
         assert self._process.stdout is not None
         for line in self._process.stdout:
             self.log.info(line.rstrip())
-        return self._process.wait() == 0
+        is_well = self._process.wait() == 0
+        if self._interrupted and not is_well:
+            raise _interruption(self)
+        return is_well
 
 
 class RepairOperator(CommandOperator):
@@ -577,6 +579,12 @@ def _read(report: Path) -> dict[str, Any]:
 def _sentence(error: dict[str, Any]) -> str:
     place = f" ({error['where']})" if error.get("where") else ""
     return f"{error['code']}: {error['what']}{place}. {error['todo']}"
+
+
+def _interruption(task: BaseOperator) -> AirflowRescheduleException:
+    """Lets the task run again as the same try. Where somebody set its state, Airflow keeps that instead."""
+    task.log.warning("interrupted: Airflow or somebody ended the driver; when the task runs again, it goes on from the log")
+    return AirflowRescheduleException(datetime.now(UTC) + PAUSE)  # type: ignore[no-untyped-call]
 
 
 def _told(task: BaseOperator, subject: str, message: str, retryable: bool) -> AirflowException:
