@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Literal
+from urllib.parse import quote
 
 from firnline.errors import FirnlineError
 from firnline.settings import Settings
@@ -42,7 +43,7 @@ class Endpoint:
     def url(self) -> str:
         """The address for a Spark Connect client; a client trusts a line without TLS to this machine only under this name."""
         host = "localhost" if self.host in ("127.0.0.1", "::1") else self.host
-        return f"sc://{host}:{self.port}/" + (f";token={self.token}" if self.token else "")
+        return f"sc://{host}:{self.port}/" + (f";token={quote(self.token, safe='')}" if self.token else "")
 
     def __str__(self) -> str:
         return f"sc://{self.host}:{self.port}"

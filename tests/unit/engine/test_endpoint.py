@@ -27,3 +27,9 @@ def test_a_token_goes_to_no_other_machine_in_the_clear(token: str, first: bytes)
                 sent = connection.recv(4096)
     assert sent.startswith(first)
     assert b"hidden" not in sent
+
+
+@pytest.mark.parametrize("token", ["dG9rZW4=", "a/b;c=d", "100%25", "né e"])
+def test_a_client_gets_the_very_token(token: str) -> None:
+    builder = DefaultChannelBuilder(Endpoint("127.0.0.1", 15002, token).url)
+    assert (builder.host, builder.token) == ("localhost", token)
