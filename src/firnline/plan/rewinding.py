@@ -133,7 +133,10 @@ def settled(present: Agreement, name: str, found: Frontier | None) -> Agreement:
         done = tuple(replace(each, is_done=True) if each is rewind else each for each in present.rewinds)
         return replace(present, rewinds=done)
     kept = tuple(each for each in present.rewinds if each.name not in (name, rewind.undoes))
-    return replace(present.without_hold(rewind.undoes), rewinds=kept, frontier=found or present.frontier)
+    frontier = found or present.frontier
+    if frontier is None:  # then nothing else names the generations
+        kept = (*kept, replace(rewind, is_done=True))
+    return replace(present.without_hold(rewind.undoes), rewinds=kept, frontier=frontier)
 
 
 def given_up(present: Agreement, name: str) -> Agreement:
@@ -149,6 +152,12 @@ def given_up(present: Agreement, name: str) -> Agreement:
 def given_up_as(undo: str) -> str:
     """The name of the rewind that stands for an undo which was given up."""
     return f"{undo}_given_up"
+
+
+def is_before(present: Agreement, frontier: Frontier) -> bool:
+    """Whether somebody saw the logs of a cut before a rewind that was decided since, and that no frontier tells of yet."""
+    begun = (log for each in present.rewinds for log in each.logs.items())
+    return present.frontier is None and any(frontier.generations.get(name, made) < made for name, made in begun)
 
 
 def replayed(present: Agreement) -> Agreement:

@@ -20,7 +20,7 @@ from firnline.model.hold import Hold
 from firnline.plan.agreement import Agreement
 from firnline.plan.changing import Approval, approved
 from firnline.plan.frontier import Frontier, is_progress
-from firnline.plan.rewinding import Rewind, replayed
+from firnline.plan.rewinding import Rewind, is_before, replayed
 from firnline.plan.safepoint import Label, check_placed
 from firnline.tables.commit import until_known
 from firnline.tables.expiry import METADATA, outdated, unset
@@ -71,6 +71,8 @@ class Control:
         def change(present: Agreement) -> Agreement:
             if present.frontier is not None and not is_progress(present.frontier, frontier):
                 return present
+            if is_before(present, frontier):
+                raise FirnlineError("GENERATION_CHANGED", f"{self.pipeline!r} was rewound meanwhile")
             world().reach("frontier.judged")
             return replayed(replace(present, frontier=frontier, gaps=present.gaps.without_closed(frontier.upper)))
 

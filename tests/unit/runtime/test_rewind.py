@@ -445,6 +445,27 @@ def test_whoever_is_at_the_first_epoch_of_a_stage_meets_a_rewind(fresh: Project)
     assert held(fresh)["seen"] == (1, ["new"])
 
 
+def test_whoever_looked_before_a_rewind_cannot_begin_the_frontier(project: Project) -> None:
+    table = project.catalog.table("web", TABLE)
+    assert table is not None
+    project.catalog.forget(table)
+    control, old = project.control("web"), Frontier(3, {"visits": 0, "seen": 0})
+    back(project, 1)
+    with pytest.raises(FirnlineError, match="GENERATION_CHANGED"):
+        control.advance(old)
+    assert complete(project, project.graph("web"), Epoch(0, 1)) == Frontier(1, {"visits": 1, "seen": 1})
+    assert control.advance(old).upper == 1
+
+
+@pytest.mark.parametrize("is_undone", [False, True])
+def test_whoever_looked_before_a_rewind_of_a_source_alone_cannot_begin_the_frontier(fresh: Project, is_undone: bool) -> None:
+    back(fresh, 1)
+    if is_undone:
+        forth(fresh)
+    with pytest.raises(FirnlineError, match="GENERATION_CHANGED"):
+        fresh.control("web").advance(Frontier(1, {"visits": 0, "seen": 0}))
+
+
 @pytest.mark.parametrize("to", [0, 1])
 def test_what_came_of_a_source_while_its_rewind_was_being_done_goes_back(fresh: Project, to: int) -> None:
     log = fresh.log("web", "seen")
