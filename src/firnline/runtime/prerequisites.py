@@ -285,11 +285,12 @@ def check_work(settings: Settings) -> Finding:
 
 
 def check_jars(settings: Settings, jars: Sequence[Jar] | None = None) -> Finding:
-    """Each jar is there with its pinned content; by default those that everybody needs."""
-    wrong = _wrong_jars(settings, jars)
+    """Each jar is there with its pinned content and in no other version; by default those that everybody needs."""
+    wrong = [f"{jar.file} {problem}" for jar, problem in _wrong_jars(settings, jars)]
+    wrong += [f"{file.name} is of another version" for file in _other_versions(settings, jars)]
     if wrong:
-        detail = ", ".join(f"{jar.file} {problem}" for jar, problem in wrong)
-        return Finding(False, detail, "Run 'firnline doctor --mend': it resolves them once, with the Ivy inside PySpark.")
+        how = "Run 'firnline doctor --mend': it resolves them once, with the Ivy inside PySpark, and removes other versions."
+        return Finding(False, ", ".join(wrong), how)
     return Finding(True, ", ".join(f"{jar.name} {jar.version}" for jar in jars or _needed_jars(settings)))
 
 
@@ -311,6 +312,8 @@ def mend_jars(settings: Settings, jars: Sequence[Jar] | None = None) -> None:
                 todo = "Find out who changed it: it was not used, and is deleted."
                 raise FirnlineError("PREREQUISITE", f"{jar.file} from the repository is not the pinned one", todo=todo)
             fetched.replace(settings.jars / jar.file)
+    for file in _other_versions(settings, jars):
+        file.unlink()
 
 
 def _needed_jars(settings: Settings) -> list[Jar]:
@@ -326,6 +329,16 @@ def _wrong_jars(settings: Settings, jars: Sequence[Jar] | None) -> list[tuple[Ja
         elif _sha256(file) != jar.sha256:
             wrong.append((jar, "is not the pinned one"))
     return wrong
+
+
+def _other_versions(settings: Settings, jars: Sequence[Jar] | None) -> list[Path]:
+    """Jars that an older or newer Firnline left: whatever is in the folder is on the class path."""
+    found = []
+    for jar in jars or JARS:
+        line = re.split(r"[-_](?=\d)", jar.name)[0]  # a name may hold a version of Spark or Scala
+        others = re.compile(rf"{re.escape(line)}[-_]\d.*\.jar")
+        found += [file for file in settings.jars.glob("*.jar") if others.fullmatch(file.name) and file.name != jar.file]
+    return sorted(found)
 
 
 def _sha256(file: Path) -> str:

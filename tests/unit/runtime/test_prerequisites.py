@@ -244,6 +244,24 @@ def test_a_jar_with_another_content_is_wrong(settings: Settings, monkeypatch: py
     assert check_jars(settings).detail == "ours-1.0.jar is not the pinned one"
 
 
+def test_jars_of_other_versions_are_told_and_removed(
+    settings: Settings, path: Path, install: Installer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jar = Jar("org.example", "ours-4.1_2.13", "1.0", hashlib.sha256(b"ours").hexdigest())
+    monkeypatch.setattr(prerequisites, "JARS", (jar,))
+    install("pyspark", "4.1.4", {"pyspark/jars/ivy-2.5.3.jar": ""})
+    script(path / "java")
+    settings.jars.mkdir(parents=True)
+    theirs = ["ours-and-more-1.0.jar", "oursql-1.0.jar"]
+    for name in (jar.file, "ours-4.0_2.13-1.0.jar", "ours-4.1_2.13-0.9.jar", *theirs):
+        (settings.jars / name).write_bytes(b"ours")
+    told = "ours-4.0_2.13-1.0.jar is of another version, ours-4.1_2.13-0.9.jar is of another version"
+    assert check_jars(settings).detail == told
+    mend_jars(settings)
+    assert check_jars(settings).ok
+    assert sorted(each.name for each in settings.jars.iterdir()) == sorted([jar.file, *theirs])
+
+
 @pytest.mark.parametrize(("sent", "ok"), [("ours", True), ("theirs", False)])
 def test_a_resolved_jar_moves_into_place_only_with_its_hash(
     settings: Settings, path: Path, install: Installer, monkeypatch: pytest.MonkeyPatch, sent: str, ok: bool
