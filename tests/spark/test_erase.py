@@ -44,7 +44,7 @@ PIPELINE = """
     def visits(epoch):
         epoch.logged("who is watched", lambda: "Zoë Ångström")
         schema = "diff int, id int, who string, page int, amount double"
-        changes = epoch.files(f"data/{epoch.lower}.csv", format="csv", schema=schema)
+        changes = epoch.new_files("data/*.csv", format="csv", schema=schema)
         return changes.withColumnRenamed("diff", "_diff")
 
     @forgets.source(keys=["page"])

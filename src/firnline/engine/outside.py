@@ -18,6 +18,9 @@ from firnline.engine.listing import Listing, Stamp, check, listed, named, names_
 from firnline.errors import FirnlineError
 
 _FILES = "files:"
+_NEW = f"{_FILES}new "
+_RANGES = ("jdbc ", "table ", "kafka ")
+"""How the names begin under which it is logged how far an epoch has come in something outside."""
 _LEAST_STEPS = 32
 _FILES_A_STEP = 100
 """An epoch that looks back over more epochs than these say names all files that were ever taken: nobody looks further then."""
@@ -61,6 +64,17 @@ def folders_in(determinants: Mapping[str, Any], root: Path) -> list[Path]:
     taken = [value for name, value in determinants.items() if name.startswith(_FILES)]
     listings: list[Listing] = [value["files"] if isinstance(value.get("files"), dict) else value for value in taken]
     return sorted({root / folder for listing in listings for folder in listing})
+
+
+def position(name: str, earlier: Iterator[Any]) -> Any:
+    """What the next epoch has to know of all that earlier ones took under a name, the newest first; None if that is nothing."""
+    if name.startswith(_NEW):
+        seen, _ = _seen(earlier)
+        return {"files": {}, "seen": sorted(seen)} if seen else None
+    newest = next(earlier, None) if name.startswith(_RANGES) else None
+    if not isinstance(newest, dict) or newest.keys() != {"after", "upto"}:
+        return None
+    return {"after": None, "upto": newest["upto"]}
 
 
 def nothing_earlier(_: str) -> Iterator[Any]:
@@ -125,10 +139,10 @@ class Outside:
 
     def new_files(self, pattern: str, matching: Callable[[], Iterable[Path]]) -> list[Path]:
         """The files of a pattern that no earlier epoch has taken under it; ``matching`` as for ``files``."""
-        name = f"{_FILES}new {pattern}"
+        name = f"{_NEW}{pattern}"
 
         def found() -> dict[str, Any]:
-            seen, steps = self._seen(name)
+            seen, steps = _seen(self._earlier(name))
             new = [path for path in matching() if named(path, self._root) not in seen]
             is_long = steps >= _LEAST_STEPS + len(seen) // _FILES_A_STEP
             return {"files": self._listed(new), "seen": sorted(seen) if is_long else []}
@@ -149,15 +163,6 @@ class Outside:
                     self._determinants.forget(name)
                 except (FirnlineError, OSError) as reason:
                     _logger.warning("the listing of %s was not forgotten: %s", name.removeprefix(_FILES), reason)
-
-    def _seen(self, name: str) -> tuple[set[str], int]:
-        """The files that earlier epochs took, and how many epochs one looks back for them."""
-        seen, steps = set[str](), 0
-        for steps, earlier in enumerate(self._earlier(name), 1):  # noqa: B007 - it is told how many
-            seen |= {*earlier["seen"], *names_in(earlier["files"])}
-            if earlier["seen"]:
-                break
-        return seen, steps
 
     def _taken(self, name: str, find: Callable[[], Any], listing: Callable[[Any], Listing]) -> Any:
         """What was logged, if its files are what they were then; or what is found now, logged before it is used."""
@@ -180,6 +185,16 @@ class Outside:
 
     def _watch(self, paths: Iterable[Path]) -> None:
         self._stamps |= {path: stamp(path) for path in paths}
+
+
+def _seen(several: Iterator[Any]) -> tuple[set[str], int]:
+    """The files that earlier epochs took, and how many epochs one looks back for them."""
+    seen, steps = set[str](), 0
+    for steps, earlier in enumerate(several, 1):  # noqa: B007 - it is told how many
+        seen |= {*earlier["seen"], *names_in(earlier["files"])}
+        if earlier["seen"]:
+            break
+    return seen, steps
 
 
 def _json(name: str, value: Any) -> Any:

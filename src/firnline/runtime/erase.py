@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from firnline.errors import FirnlineError
 from firnline.model.declaration import Collection
@@ -150,6 +150,7 @@ class _Erasing:
         for name in self._quarantine() if self.quarantine else ():
             self._drop(name)
         notes = forget_notes(self.project, self.graph, [each.name for each in self.cone], upto)
+        self._note_positions(upto)
         reached = list(dict.fromkeys([*self._logs(), *self._quarantine(), *self.erased]))
         copies = forget_copies(self.project, self.graph, reached)
         self._tell()
@@ -284,10 +285,23 @@ class _Erasing:
         except FirnlineError:
             log.discard(staged.attempt)
             raise
-        made_by = next(entries_of(seen)).fingerprint
+        made_by, taken = next(entries_of(seen)).fingerprint, self._positions(upto)
         seconds = time.monotonic() - began
-        note = Sidecar(log.collection, start_of(seen), upto, staged.attempt, made_by, {}, staged.digests, seconds)
+        note = Sidecar(log.collection, start_of(seen), upto, staged.attempt, made_by, {}, staged.digests, seconds, taken)
         self._replace(log, seen, note, staged.snapshot, sum(digest.rows for digest in gone.values()))
+
+    def _positions(self, upto: int) -> dict[str, Any]:
+        """Where the source stands at a point in what it reads outside: the next epoch goes on from there."""
+        from firnline.runtime.stage_run import StageRun
+
+        run = (self.project, self.declared, self.session, self.cone[0], Epoch(upto, upto + 1), world().new_id())
+        return StageRun(*run).positions()
+
+    def _note_positions(self, upto: int) -> None:
+        """Write it down beside the log as well: a sidecar that is lost is made anew without it."""
+        beside = self.project.determinants(self.graph.name, self.source, self._last_epoch(upto).lower)
+        for name, value in self._positions(upto).items():
+            beside.log(name, value)
 
     def _compare(self, log: Log, seen: Metadata, staged: Digests, gone: Digests) -> None:
         """Refuse rows that, with those left out, are not the sum of what was published."""

@@ -16,7 +16,7 @@ from pyspark.sql.connect.session import SparkSession
 from pyspark.sql.types import StructType
 
 from firnline.engine.frames import known, relation_of, state, table_name
-from firnline.engine.outside import Recorded
+from firnline.engine.outside import Recorded, position
 from firnline.engine.reading import Malformed, SourceEpoch
 from firnline.errors import FirnlineError
 from firnline.incremental.relation import consolidated
@@ -170,17 +170,24 @@ class StageRun:
             raise FirnlineError("REPLAY_DIFFERS", "no record is malformed any more")
         return destination.stage(_weighted(malformed, destination.names), self.epoch, generation, self.attempt)
 
+    def positions(self) -> dict[str, Any]:
+        """Where the epochs before this one stand in what they took from the outside, and nothing else of it."""
+        logged = self.project.determinants(self.declared.graph.name, self.collection.name, self.epoch.lower)
+        names = logged.names().union(*(self._taking.sidecar(entry).determinants for entry in self._taking.entries()))
+        found = {name: position(name, self._logged_earlier(name)) for name in sorted(names)}
+        return {name: value for name, value in found.items() if value is not None}
+
     def _logged_earlier(self, name: str) -> Iterator[Any]:
         """What earlier epochs logged under a name, the newest first.
 
         Of a published epoch that is what it was published with: an attempt that came too late may have logged something else.
         """
         graph, at, log = self.declared.graph, self.epoch.lower, self._taking
-        published = {entry.lower: entry for entry in log.entries()}
+        published = {entry.description.upper: entry for entry in log.entries()}
         while at > graph.schedule.start:
             epoch = graph.schedule.epoch_at(at - 1)
-            at, entry = epoch.lower, published.get(epoch.lower)
-            told = log.sidecar(entry).determinants if entry is not None and entry.description.upper == epoch.upper else {}
+            at, entry = epoch.lower, published.get(epoch.upper)
+            told = log.sidecar(entry).determinants if entry is not None else {}
             logged = self.project.determinants(graph.name, self.collection.name, at)
             found = told[name] if name in told else logged.find(name)
             if found is not None:

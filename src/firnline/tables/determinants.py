@@ -54,6 +54,13 @@ class Determinants:
         own = {entry["name"]: entry["value"] for entry in sorted(logged, key=lambda entry: str(entry["name"]))}
         return own if self._behind is None else {**own, **self._behind.all()}
 
+    def names(self) -> set[str]:
+        """The names under which this epoch, or any other of its collection, has logged a value."""
+        paths = sorted(self._catalog.paths(self._folder.rpartition("/")[0]), key=lambda path: -int(path.rsplit("/", 2)[1]))
+        found = {path.rsplit("/", 1)[-1]: path for path in paths}  # the oldest, which nobody forgets meanwhile
+        own = {str(json.loads(self._catalog.read(path))["name"]) for path in found.values() if path.endswith(".json")}
+        return own if self._behind is None else own | self._behind.names()
+
     def _path(self, name: str) -> str:
         """The file of a name; one too long for a file system is cut, and told from others by its hash."""
         safe = quote(name, safe="", errors="surrogatepass")
