@@ -48,7 +48,8 @@ def known_names(
         pipeline, name = place(graph.name, each)
         if pipeline not in of_each:
             of_each[pipeline] = project.control(pipeline).agreement()
-        found = known_as(of_each[pipeline], (renames or {}).get(each, name))
+        agreed = of_each[pipeline]
+        found = known_as(agreed, name if name in agreed.names else (renames or {}).get(each, name))
         if found != name:
             known[each] = f"{pipeline}.{found}" if is_foreign(each) else found
     return known
@@ -56,14 +57,13 @@ def known_names(
 
 def inputs_of(project: Project, graph: Graph, sidecar: Sidecar) -> dict[str, Input]:
     """What a publish of a pipeline was made from, by the names of today."""
-    spaces = {place(graph.name, name)[0] for name in sidecar.inputs}
-    there = {space: project.catalog.names(space) for space in spaces}
-    return {_now(project, graph, there, name): of for name, of in sidecar.inputs.items()}
+    known = {each.name for each in graph.collections}
+    return {name if name in known else _now(project, graph, name): of for name, of in sidecar.inputs.items()}
 
 
-def _now(project: Project, graph: Graph, there: Mapping[str, Names[str]], name: str) -> str:
+def _now(project: Project, graph: Graph, name: str) -> str:
     space, collection = place(graph.name, name)
-    if collection in there[space]:
+    if collection in project.catalog.names(space):
         return name
     found = called_now(project.control(space).agreement().names, collection)
     return f"{space}.{found}" if is_foreign(name) else found

@@ -15,7 +15,7 @@ from firnline.plan.changing import Approval
 from firnline.runtime.advance import is_kept
 from firnline.runtime.plain_tables import bring_up
 from firnline.runtime.project import Project
-from firnline.runtime.renaming import keep_renamed, renames
+from firnline.runtime.renaming import keep_renamed, known_names, renames
 from firnline.runtime.retiring import retire
 from firnline.runtime.status import status
 from firnline.runtime.verify import verify
@@ -105,6 +105,8 @@ def test_a_renamed_collection_goes_on_wherever_it_was_interrupted(visits: Path, 
         mortal.kill_at = point
         with pytest.raises(Killed), replaced(mortal):
             keep_renamed(made, made.graph("web"), "views")
+        views = made.graph("web").collection("views")
+        assert known_names(made, made.graph("web"), views, {"views": "visits"}) == {"views": "visits"}, "at any time"
     assert_kept(made)
 
 
