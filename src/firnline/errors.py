@@ -18,6 +18,12 @@ class Location:
     file: str
     line: int
 
+    @classmethod
+    def of(cls, text: str | None) -> Location | None:
+        """The line that a text says, file:line; None if it says none."""
+        file, _, line = (text or "").rpartition(":")
+        return cls(file, int(line)) if line.isdigit() else None
+
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"
 

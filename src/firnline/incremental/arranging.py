@@ -10,10 +10,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 
 from pyspark.sql.connect.proto import Expression
 
-from firnline.errors import FirnlineError
+from firnline.errors import FirnlineError, Location
 from firnline.incremental import functions
 from firnline.incremental.accumulators import ONE, Part, Parts, is_linear, parts, total
 from firnline.incremental.algebra import (
@@ -41,6 +42,7 @@ from firnline.incremental.algebra import (
 )
 from firnline.incremental.algebra import walk as nodes_of
 from firnline.incremental.canonical import Canonical
+from firnline.incremental.clock import word_beside_time
 from firnline.incremental.expressions import function, identity, plain, rewritten, walk
 from firnline.incremental.pruning import pruned
 from firnline.incremental.relation import call, cast, column, integer
@@ -82,6 +84,8 @@ def arranged(root: Node, name: str, typing: Typing, canonical: Canonical, keys: 
     for each in nodes_of(root):
         if isinstance(each, Iterate):
             typing.loop(each)
+    for each in nodes_of(root):
+        _check_clock(each, typing)
     arranger = _Arranger(name, typing, canonical, keys, is_kept=is_kept, has_maps=_may_have_maps(root))
     found = arranger.rebuilt(pruned(root, root.ids))
     steps = tuple(replace(each, node=pruned(each.node, each.node.ids)) for each in arranger.arrangements)
@@ -238,6 +242,16 @@ class _Arranger:
         made = {each.columns[0].id: each for each in outputs}
         in_order = tuple(made.get(each.id) or Output((each,), column(each.id)) for each in node.columns)
         return Map(node.columns, node.where, kept, in_order)
+
+
+def _check_clock(node: Node, typing: Typing) -> None:
+    """Refuse words that Spark takes for the time of day as they stand beside times."""
+    source = getattr(node, "input", node)
+    is_half = isinstance(node, Join) and node.kind in ("semi", "anti")  # its condition reads columns that it does not have
+    for expression in () if is_half else expressions_of(node):
+        if word := word_beside_time(expression, partial(typing.kinds, source)):
+            what = f"{word!r} as a date or a timestamp is another one at another time"
+            raise FirnlineError("NONDETERMINISTIC_FUNCTION", what, Location.of(node.where))
 
 
 def _may_have_maps(root: Node) -> bool:

@@ -103,8 +103,7 @@ class Binder:
 
     def refusal(self, code: str, what: str) -> FirnlineError:
         """A refusal at the present call site."""
-        file, _, line = (self.where or "").rpartition(":")
-        return FirnlineError(code, what, Location(file, int(line)) if line.isdigit() else None)
+        return FirnlineError(code, what, Location.of(self.where))
 
     def analyze(self, relation: Relation) -> Schema:
         """The columns of a relation, as Spark finds them; inside a subquery it may not, as it does not see the rows outside."""

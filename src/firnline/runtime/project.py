@@ -353,8 +353,7 @@ def user_line(error: BaseException, root: Path) -> Location | None:
 
 
 def _problem(entry: dict[str, str]) -> FirnlineError:
-    file, _, line = (entry["where"] or "").rpartition(":")
-    return FirnlineError(entry["code"], entry["what"], Location(file, int(line)) if file else None, todo=entry["todo"])
+    return FirnlineError(entry["code"], entry["what"], Location.of(entry["where"]), todo=entry["todo"])
 
 
 def print_graph(name: str) -> None:

@@ -29,6 +29,7 @@ CASES = {
         lambda left: left.select(F.input_file_name()),
         lambda left: left.where(F.current_date() > "2020-01-01"),
         lambda left: left.selectExpr("date'today'"),
+        lambda left: left.withColumn("d", F.make_date(F.lit(2026), "k", "k")).where("d BETWEEN '2026-01-01' AND 'today'"),
         lambda left: left.selectExpr("try_cast(' NOW utc' AS timestamp_ntz)"),
         lambda left: left.select(F.lit("yesterday").cast("date")),
         lambda left: left.select(F.to_timestamp(F.lit("tomorrow"))),
