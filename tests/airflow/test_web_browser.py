@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, Frame, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Frame, Page, Route, expect, sync_playwright
 
 from firnline.airflow.server import Server
 from firnline.model.hold import Hold
@@ -134,6 +135,28 @@ def test_lineage_grows_click_by_click(browser: Browser, project: Project, server
         expect(inner.locator('[data-key="publication-revenue_by_ip@2026-01-02"]')).to_contain_text("part 1")
         inner.get_by_label("show").select_option("downstream")
         expect(nodes).to_have_count(2)  # itself and the best of them
+
+
+def test_a_lineage_that_is_late_or_fails_does_not_stay(browser: Browser, server: Server) -> None:
+    with opened(browser, server, "/dags/amplab/plugin/firnline_dag") as (page, inner):
+        held: list[Route] = []
+        one, zero = (re.compile(rf"/lineage\?.*part={part}$") for part in (1, 0))
+        page.route(one, held.append)
+        page.route(zero, lambda route: route.abort())
+        inner.get_by_role("tab", name="Lineage").click()
+        inner.locator('[data-key="choice-collection"]').select_option("revenue_by_ip")
+        first = inner.locator("g.publication").first
+        expect(first).to_contain_text("all parts")
+        inner.locator('[data-key="choice-part"]').select_option("1")
+        inner.locator('[data-key="choice-part"]').select_option("0")
+        expect(inner.get_by_role("alert")).to_be_visible()
+        page.unroute(zero)
+        inner.get_by_role("button", name="Try again").click()
+        expect(first).to_contain_text("part 0")
+        with page.expect_response(one):
+            held[0].continue_()
+        page.wait_for_timeout(500)
+        expect(first).to_contain_text("part 0", timeout=1)
 
 
 def moment(epoch: str) -> datetime:

@@ -10,11 +10,12 @@ export function branchesView({ told, state, open }) {
   const place = h("div");
   const draw = () => render(place, found === null ? h("p", { class: "empty", "aria-busy": "true" }, "Reading the branches …") : list(told, state, open));
   draw();
+  const drawn = JSON.stringify(found);
   ask(told.pipeline, "/branches").then(
     (answer) => {
-      if (JSON.stringify(answer.branches) === JSON.stringify(found)) return;
+      if (of !== told.pipeline) return;
       found = answer.branches;
-      draw();
+      if (JSON.stringify(found) !== drawn) draw();
     },
     (error) => render(place, h("p", { class: "banner failed", role: "alert" }, error.message)),
   );

@@ -4,7 +4,7 @@ import { ask } from "./api.js";
 import { count, h, plural, press, render, s, time } from "./dom.js";
 
 const [WIDTH, HEIGHT, ACROSS, DOWN] = [210, 58, 56, 16];
-let [asked, found, failure, opened, picked] = [null, null, null, new Set(), null];
+let [asked, version, found, failure, opened, picked] = [null, null, null, null, new Set(), null];
 
 export function lineageView({ told, state, open }) {
   const last = told.status.frontier && told.collections.at(-1);
@@ -14,21 +14,24 @@ export function lineageView({ told, state, open }) {
   const query = new URLSearchParams({ collection, epoch, direction, ...(state.part ? { part: state.part } : {}) });
   const draw = () => render(place, drawing(state, open));
   const key = `${told.pipeline}?${query}`;
+  const now = JSON.stringify(told.collections.map((each) => each.cells.find((cell) => cell.epoch === epoch)?.published_at)); // a rewind takes back, a replay makes anew
   if (!epoch || epoch === "undefined") render(place, h("p", { class: "empty" }, "No epoch is published yet."));
-  else if (key === asked) draw();
+  else if (key === asked && now === version) draw();
   else {
-    asked = key;
-    [found, failure] = [null, null];
+    if (key !== asked) [found, opened, picked] = [null, new Set(), null];
+    [asked, version, failure] = [key, now, null];
     draw();
+    const ifStillAsked = (act) => (given) => {
+      if (key !== asked || now !== version) return;
+      act(given);
+      open({});
+    };
     ask(told.pipeline, `/lineage?${query}`).then(
-      (answer) => {
-        [found, opened, picked] = [answer, new Set([answer.nodes[0].id]), answer.nodes[0].id];
-        open({});
-      },
-      (error) => {
-        failure = error;
-        open({});
-      },
+      ifStillAsked((answer) => {
+        [found, picked] = [answer, picked ?? answer.nodes[0].id];
+        opened.add(answer.nodes[0].id);
+      }),
+      ifStillAsked((error) => (failure = error)),
     );
   }
   return h("section", { "aria-label": "Lineage" }, h("h2", {}, "Lineage"), choices(told, { collection, epoch, direction, part: state.part }, open), place);
@@ -77,7 +80,7 @@ export function shown({ nodes, edges, direction }, isOpen) {
 }
 
 function drawing(state, open) {
-  if (failure) return h("p", { class: "banner failed", role: "alert" }, failure.message);
+  if (failure) return h("p", { class: "banner failed", role: "alert" }, failure.message, " ", h("button", { class: "link", "data-key": "again", onclick: () => ((asked = null), open({})) }, "Try again"));
   if (!found) return h("p", { class: "empty", "aria-busy": "true" }, "Reading the lineage …");
   const { places, lines, more } = shown(found, opened);
   const depth = Math.max(...[...places.values()].map((each) => each.column));
