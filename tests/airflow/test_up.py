@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -32,7 +33,9 @@ def test_up_serves_until_it_is_killed_and_then_nothing_is_left(environment: dict
             assert line, f"ended early: {told}"
             told += line
         url = next(word for word in told.split() if word.startswith("http://127.0.0.1:"))
-        password = told.partition("password ")[2].split()[0]
+        password = json.loads((home / "passwords.json").read_text())["admin"]
+        assert password not in told, "which may be a log"
+        assert f"password in {home / 'passwords.json'}" in told
 
         assert httpx.get(f"{url}/api/v2/dags", trust_env=False).status_code == 401
         login = {"username": "admin", "password": password}

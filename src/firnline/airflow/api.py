@@ -96,6 +96,10 @@ class Api:
         """Let the scheduler create and run the DAG's runs."""
         self._call("PATCH", f"dags/{dag}", json={"is_paused": False})
 
+    def has_runs(self, dag: str) -> bool:
+        """Whether the DAG has ever run."""
+        return bool(self._call("GET", f"dags/{dag}/dagRuns", params={"limit": 1})["dag_runs"])
+
     def pause(self, dag: str) -> None:
         """Keep the scheduler from creating and running the DAG's runs."""
         self._call("PATCH", f"dags/{dag}", json={"is_paused": True})

@@ -42,6 +42,7 @@ class Home:
         self.path = settings.airflow_home
         self.database = None if settings.airflow_uri else self.path / "airflow.db"
         self.logs = self.path / "logs"
+        self.passwords = self.path / "passwords.json"
 
     @contextmanager
     def owned(self, url: str) -> Iterator[None]:
@@ -72,11 +73,11 @@ class Home:
             f"[api]\nsecret_key = {secrets.token_urlsafe(64)}\n"
             f"[api_auth]\njwt_secret = {secrets.token_urlsafe(64)}\n",
         )
-        _write_once(self.path / "passwords.json", json.dumps({USER: secrets.token_urlsafe(12)}) + "\n")
+        _write_once(self.passwords, json.dumps({USER: secrets.token_urlsafe(12)}) + "\n")
 
     def password(self) -> str:
         """The password of ``USER``."""
-        return str(json.loads((self.path / "passwords.json").read_text())[USER])
+        return str(json.loads(self.passwords.read_text())[USER])
 
     def environment(self, port: int, task_port: int) -> dict[str, str]:
         """What Airflow's components need to know, on top of this process's own environment; tasks call the second port."""
@@ -110,7 +111,7 @@ class Home:
             "core.executor": "LocalExecutor",
             "core.parallelism": PARALLELISM,
             "core.hostname_callable": "socket.gethostname",
-            "core.simple_auth_manager_passwords_file": self.path / "passwords.json",
+            "core.simple_auth_manager_passwords_file": self.passwords,
             "core.execution_api_server_url": f"http://127.0.0.1:{task_port}/execution/",
             "core.min_serialized_dag_update_interval": 3,
             "core.dagbag_import_timeout": 120,

@@ -215,7 +215,7 @@ class AdvanceOperator(SparkSubmitOperator):
         began = datetime.now(UTC).isoformat()
         try:
             super().execute(context)
-        except AirflowException:
+        except (AirflowException, RuntimeError):  # the latter where YARN itself is asked
             if self._interrupted:
                 raise _interruption(self) from None
             since = [each for each in project.failures(self.pipeline).open({}) if each.failed_at >= began]

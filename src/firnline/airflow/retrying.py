@@ -11,6 +11,8 @@ from airflow.sdk import RetryDecision, RetryPolicy
 from firnline.errors import code_in
 
 MOST = timedelta(minutes=15)
+_MOST_DOUBLINGS = 10
+"""Beyond any way to ``MOST``."""
 
 _RACE, _RESTART, _INPUT, _OUTSIDE = (timedelta(seconds=seconds) for seconds in (1, 5, 10, 30))
 FIRST = MappingProxyType(
@@ -41,4 +43,7 @@ class ByCode(RetryPolicy):
         first = FIRST.get(code or "")
         if first is None:
             return RetryDecision.default()
-        return RetryDecision.retry(min(MOST, first * 2 ** (try_number - 1)), reason=code)
+        # A clear goes on counting, and allows as many tries again: those before it are none of this round's.
+        before = 0 if context is None else max(0, max_tries - context["task"].retries)
+        doublings = min(max(0, try_number - before - 1), _MOST_DOUBLINGS)
+        return RetryDecision.retry(min(MOST, first * 2**doublings), reason=code)

@@ -36,7 +36,10 @@ def up(
             _schedule(server, project)
             if server.port not in (port, USUAL_PORT):
                 console.print(f"Port {USUAL_PORT} is taken, so Airflow has another one.")
-            console.print(f"Airflow's web page: [bold]{server.url}[/bold]  user {server.user}, password {server.password}")
+            password = server.password if console.is_terminal else f"in {server.home.passwords}"  # no log shall have it
+            console.print(
+                f"Airflow's web page: [bold]{server.url}[/bold]  user {server.user}, password {password}", soft_wrap=True
+            )
             if (project.settings.root / "plugins" / "firnline_plugin.py").exists():
                 console.print(f"Firnline's page in it: [bold]{server.url}/plugin/firnline[/bold]")
             console.print(f"Logs are in {server.home.logs}. Ctrl-C ends it all.")
@@ -48,7 +51,7 @@ def up(
 
 
 def _schedule(server: Server, project: Project) -> None:
-    """Unpause every DAG; one that does not load is told, and the others run."""
+    """Unpause every DAG that never ran: others are paused because somebody wants it. One that does not load is told."""
     for name in project.pipelines():
         if (project.settings.root / "dags" / f"{name}.py").exists():
             try:
@@ -56,4 +59,5 @@ def _schedule(server: Server, project: Project) -> None:
             except FirnlineError as error:
                 errors.print(str(error), style="red", markup=False)
     for dag in server.api.dags():
-        server.api.unpause(dag)
+        if not server.api.has_runs(dag):
+            server.api.unpause(dag)

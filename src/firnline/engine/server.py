@@ -127,7 +127,8 @@ class Engine:
                 os.kill(state.pid, number)
             deadline = time.monotonic() + wait
             while time.monotonic() < deadline:
-                if self.state() is None:
+                now = self.state()
+                if now is None or now.pid != state.pid:
                     return True
                 time.sleep(_PAUSE)
         raise FirnlineError("ENGINE_UNAVAILABLE", f"the engine's process {state.pid} does not end")
@@ -173,6 +174,7 @@ class Engine:
                 time.sleep(_PAUSE)
             else:
                 raise FirnlineError("ENGINE_UNAVAILABLE", "an engine of this project runs already")
+            self._state.unlink(missing_ok=True)  # of one that was killed
             try:
                 yield
             finally:

@@ -38,6 +38,7 @@ _OWN = {
     "spark.connect.session.manager.defaultSessionTimeout": "10m",
     "spark.scheduler.mode": "FAIR",
 }
+_OPTIONS = "spark.driver.extraJavaOptions"
 _JAVA = "-XX:+ExitOnOutOfMemoryError"
 
 
@@ -93,12 +94,8 @@ class Supervisor:
 
     def _launched(self, state: State) -> subprocess.Popen[bytes]:
         settings = self._settings
-        launching = launch_conf(settings)
-        options = {"spark.driver.extraJavaOptions": f"{launching['spark.driver.extraJavaOptions']} {_JAVA}".strip()}
-        address = {"spark.connect.grpc.binding.port": str(state.port), "spark.master": settings.spark_master}
-        name = {"spark.app.name": f"firnline engine {settings.root.name}"}
-        conf = {**launching, **options, **driver_conf(settings), **_OWN, **address, **name}
         properties = self._engine.folder / "spark.properties"
+        conf = server_conf(settings, state.port)
         write_private(properties, "".join(f"{key} {_escaped(value)}\n" for key, value in conf.items()))
         environment = {**os.environ, **driver_environment(settings, settings.spark_master), _TOKEN: state.token}
         submit = str(Path(environment["SPARK_HOME"], "bin", "spark-submit"))
@@ -112,6 +109,14 @@ class Supervisor:
                 cwd=settings.root,
                 preexec_fn=_end_with_parent,
             )
+
+
+def server_conf(settings: Settings, port: int) -> dict[str, str]:
+    """What the server is started with."""
+    address = {"spark.connect.grpc.binding.port": str(port), "spark.master": settings.spark_master}
+    name = {"spark.app.name": f"firnline engine {settings.root.name}"}
+    conf = {**launch_conf(settings), **driver_conf(settings), **_OWN, **address, **name}
+    return {**conf, _OPTIONS: f"{conf[_OPTIONS]} {_JAVA}"}
 
 
 def _escaped(value: str) -> str:

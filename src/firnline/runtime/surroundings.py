@@ -42,11 +42,16 @@ def check_database(uri: str, setting: str) -> Finding:
             connection.execute(text("CREATE TABLE firnline_doctor (one integer)"))
             connection.rollback()
     except (SQLAlchemyError, ModuleNotFoundError) as error:
-        reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
+        reason = _first_line(getattr(error, "orig", None) or error)
         return Finding(False, reason, how)
     if off > CLOCK_SECONDS:
         return Finding(False, f"{shown}: its clock is {off:.0f} s off this machine's", "Set both clocks by NTP.")
     return Finding(True, f"{shown}, PostgreSQL {version}, clock {off:.1f} s off")
+
+
+def _first_line(error: BaseException) -> str:
+    """What an error says first, or at least its kind."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def check_catalog(settings: Settings) -> Finding:
@@ -120,7 +125,7 @@ def check_executors(settings: Settings) -> Finding:
         with opened(settings, "firnline doctor") as session:
             versions = session.range(2, numPartitions=2).mapInArrow(_versions, "version string").distinct().collect()
     except Exception as error:  # Spark's own, py4j's or gRPC's
-        return Finding(False, str(error).strip().splitlines()[0][:300], how)
+        return Finding(False, _first_line(error)[:300], how)
     return Finding(True, ", ".join(sorted(row.version for row in versions)))
 
 

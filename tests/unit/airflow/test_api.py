@@ -44,7 +44,9 @@ class Handler(BaseHTTPRequestHandler):
         return self._say(answers.pop(0) if len(answers) > 1 else answers[0])
 
     def do_GET(self) -> None:
-        self._say((200 if self.path == "/execution/health" else 404, {}))
+        if self.path.startswith("/api/"):
+            return self._say(self.server.answers[0])
+        return self._say((200 if self.path == "/execution/health" else 404, {}))
 
     def _say(self, answer: Answer) -> None:
         body = json.dumps(answer[1]).encode()
@@ -70,6 +72,13 @@ def airflow(monkeypatch: pytest.MonkeyPatch) -> Iterator[Airflow]:
 def trigger(airflow: Airflow) -> str:
     with Api(f"http://127.0.0.1:{airflow.server_port}", "admin", "secret") as client:
         return client.trigger("web", None)
+
+
+@pytest.mark.parametrize("runs", [[], [{"dag_run_id": "one"}]])
+def test_a_dag_has_run_or_not(airflow: Airflow, runs: list[dict[str, str]]) -> None:
+    airflow.answers = [(200, {"dag_runs": runs, "total_entries": len(runs)})]
+    with Api(f"http://127.0.0.1:{airflow.server_port}", "admin", "secret") as client:
+        assert client.has_runs("web") is bool(runs)
 
 
 def test_what_airflow_could_not_write_is_asked_for_again(airflow: Airflow) -> None:

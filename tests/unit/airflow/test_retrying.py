@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from airflow.sdk import BaseOperator
 from airflow.sdk.definitions.retry_policy import RetryAction
 
 from firnline.airflow.retrying import FIRST, MOST, ByCode
@@ -25,6 +26,14 @@ def test_each_further_try_waits_twice_as_long_up_to_the_most(code: str) -> None:
     assert delays[0] == FIRST[code]
     assert delays[1] == 2 * FIRST[code]
     assert delays[-1] == MOST
+
+
+def test_the_tries_before_a_clear_do_not_count() -> None:
+    context = {"task": BaseOperator(task_id="visits", retries=5)}
+    for cleared in (0, 6, 60):
+        decision = ByCode().evaluate(RuntimeError("MISSING_FILE: none."), cleared + 2, cleared + 5, context)
+        assert decision.retry_delay == 2 * FIRST["MISSING_FILE"]
+    assert delay("MISSING_FILE: none.", 5000) == MOST
 
 
 def test_a_lost_race_is_tried_again_sooner_than_a_late_file() -> None:

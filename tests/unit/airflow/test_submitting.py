@@ -201,6 +201,16 @@ def test_the_outcome_of_a_driver_elsewhere_is_what_logs_and_failures_say(
     assert not isinstance(caught.value, AirflowFailException)
 
 
+def test_a_driver_that_yarn_is_asked_about_fails_like_another(plain: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    operator = ready(plain, monkeypatch, Cold("yarn", "cluster"), NOTED.replace("raise SystemExit(1)", ""))
+    extra = {"deploy-mode": "cluster", "yarn_resourcemanager_webapp_address": "http://127.0.0.1:1"}
+    connection = {"conn_type": "spark", "host": "yarn", "extra": extra}
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps(connection))
+    operator._yarn_track_via_rm_api, operator.durable = True, False
+    with pytest.raises(AirflowException, match="MISSING_FILE: visits at 0: none"):
+        operator._submit_elsewhere({}, plain, ["visits"], Epoch(0, 1), None)
+
+
 def test_an_epoch_that_is_not_over_waits(tmp_path: Path) -> None:
     compiled(make_project(tmp_path, web=WEB.replace("schedule=1, start=0", 'schedule="@daily", start="2026-01-01"')), "web")
     operator = AdvanceOperator(task_id="visits", root=str(tmp_path), pipeline="web", collection="visits")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from firnline.runtime.surroundings import check_database, check_executors, check_master, check_warehouse
+from firnline.runtime.surroundings import _first_line, check_database, check_executors, check_master, check_warehouse
 from firnline.settings import FILE, Settings
 
 
@@ -30,6 +30,10 @@ def test_a_database_that_is_away_is_told_without_its_password() -> None:
     assert not found.ok
     assert "hush" not in found.detail
     assert "FIRNLINE_CATALOG_URI" in found.how_to_mend
+
+
+def test_an_error_without_a_word_is_told_by_its_kind() -> None:
+    assert [_first_line(error) for error in (TimeoutError(), ValueError("one\ntwo"))] == ["TimeoutError", "one"]
 
 
 def test_a_warehouse_is_left_as_it_was(settings: Settings) -> None:
