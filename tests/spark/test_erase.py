@@ -51,7 +51,7 @@ PIPELINE = """
     def pages(epoch):
         return epoch.spark.createDataFrame([(epoch.lower, f"page {epoch.lower}")], "page int, title string")
 
-    @forgets.stage(keys=["id"], partition_by=["page"], parts=2)
+    @forgets.stage(keys=["id"], partition_by=["page"], parts=2, publish="table")
     def seen(visits, pages):
         return visits.join(pages, "page").select("id", "page", "title", "who", "amount")
 
@@ -138,7 +138,8 @@ def holding(folder: Path, text: str) -> list[Path]:
 
 KINDS = {
     "rows": r"/visits/data/.*\.parquet",
-    "rows of a stage": r"/seen/data/.*\.parquet",
+    "rows of a stage": r"/forgets/seen/data/.*\.parquet",
+    "rows of a plain table": r"/forgets__tables/seen/data/.*\.parquet",
     "sums that a stage keeps": r"/spent__\w+/data/.*\.parquet",
     "malformed records": r"/visits__quarantine/data/.*\.parquet",
     "bounds in manifests": r"/visits/metadata/.*\.avro",
@@ -180,7 +181,11 @@ def test_forgotten_rows_are_nowhere_and_epochs_go_on_as_if_they_had_never_come(
         """Where she is in what the project keeps; the warehouse has other pipelines, too."""
         work, warehouse = made.settings.work, Path(made.settings.warehouse.removeprefix("file://"))
         assert {each.name for each in work.iterdir()} >= {"catalog.db", "ledger.db", warehouse.name}
-        folders = [warehouse / "forgets", *(each for each in work.iterdir() if each not in (warehouse, work / "jars"))]
+        folders = [
+            warehouse / "forgets",
+            warehouse / "forgets__tables",
+            *(each for each in work.iterdir() if each not in (warehouse, work / "jars")),
+        ]
         return [str(path) for folder in folders for path in holding(folder, WHO)]
 
     before = kept()
@@ -204,6 +209,8 @@ def test_forgotten_rows_are_nowhere_and_epochs_go_on_as_if_they_had_never_come(
     assert {each.how for each in first.logs} == {"rewritten", "rebuilt"}
     assert next(each.rows_erased for each in first.logs if each.collection == "visits") == 6
     assert_is_expected(made, 2)
+    with replaced(Interrupted({"erase.removed": (0, killed)})), pytest.raises(Killed):
+        erased(quarantine=True)
     second = erased(quarantine=True)
     assert second.proof.is_complete, second.proof.left
     assert {each.collection: each.how for each in second.logs}.pop("visits__quarantine") == "dropped"

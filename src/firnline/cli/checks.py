@@ -65,10 +65,11 @@ def _row(line: dict[str, Any]) -> tuple[Any, ...]:
 
 def _rendered(project: Project, graphs: list[Graph]) -> str:
     from firnline.quality import gx
+    from firnline.runtime.forgetting import PAGES
 
     documents = []
     for graph in graphs:
         results = project.check_results(graph.name)
         wanted = {(each.collection, each.suite, each.on, each.lower): each for each in (*results.last(), *results.failed())}
         documents += results.documents(wanted.values())
-    return str(gx.render(documents, project.settings.work / "data_docs"))
+    return str(gx.render(documents, project.settings.work / PAGES))

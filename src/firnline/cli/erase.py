@@ -64,6 +64,8 @@ def _show_plan(plan: Planned, quarantine: bool, json: bool) -> None:
     print_table(f"rows of {name} that would be erased", ("epoch", "rows"), list(plan.matching.items()))
     _print_logs("would be made anew, or dropped", plan.logs)
     console.print(f"Single epochs before {plan.upto} could not be read any more.", markup=False)
+    for other in plan.beyond:
+        console.print(f"{other} comes of it in another pipeline, and would keep what it has.", style="red", markup=False)
     if plan.quarantined and not quarantine:
         _print_quarantined(name, plan.quarantined)
 

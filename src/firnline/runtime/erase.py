@@ -24,7 +24,15 @@ from firnline.model.graph import Graph
 from firnline.model.names import DIFF, QUARANTINE, quoted
 from firnline.plan.erasure import check_complete, check_free, check_reached, cone, late
 from firnline.plan.frontier import cut
-from firnline.runtime.forgetting import check_places, forget_copies, forget_notes
+from firnline.runtime.forgetting import (
+    beyond,
+    check_places,
+    drop_log,
+    finish_drops,
+    forget_copies,
+    forget_notes,
+    forget_plain_rows,
+)
 from firnline.runtime.merge import by_part
 from firnline.runtime.project import Declared, Project
 from firnline.runtime.proof import Proof, prove
@@ -82,6 +90,8 @@ class Planned:
     logs: tuple[Erased, ...]
     quarantined: int
     """Malformed records of the source, which no condition can be asked about."""
+    beyond: tuple[str, ...]
+    """Collections of other pipelines that come of the source, and are not reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +150,15 @@ class _Erasing:
         logs = tuple(
             replace(each, rows_erased=sum(by_epoch.values())) if each.collection == self.source else each for each in logs
         )
+        others = tuple(beyond(self.project, self.graph, [each.name for each in self.cone]))
         logs += tuple(self._before(name, "dropped") for name in self._quarantine() if self.quarantine)
-        return Planned(self.graph.name, self.source, self.graph.schedule.label(upto), by_epoch, logs, self._quarantined())
+        return Planned(self.graph.name, self.source, self.graph.schedule.label(upto), by_epoch, logs, self._quarantined(), others)
 
     def done(self) -> Report:
         began = time.monotonic()
+        check_places(self.project, self.graph)
+        for name, (files, size) in finish_drops(self.project, self.graph).items():
+            self.erased[name] = Erased(name, "dropped", 0, 0, files_removed=files, bytes_removed=size)
         self._checked()
         upto = self._settled()
         for name in self._quarantine() if self.quarantine else ():
@@ -377,20 +391,18 @@ class _Erasing:
         if table is None:
             return
         before = self._before(name, "dropped")
-        listed = self.project.catalog.paths(table.location)
-        if not self.project.catalog.forget(table):
-            raise FirnlineError("COMMIT_CONTENDED", f"{self.graph.name}.{name} was published to meanwhile")
-        files, size = self._remove(listed)
+        files, size = drop_log(self.project, self.graph, table)
         self.erased[name] = replace(before, rows_erased=before.rows_before, files_removed=files, bytes_removed=size)
 
     def _tell(self) -> None:
-        """Let the frontier name the new generations, and the ledger say what the logs say."""
+        """Let the frontier name the new generations, and plain tables and the ledger say what the logs say."""
         from firnline.runtime.index import rebuild
 
         heads = {each.name: self._log(each.name).head() for each in self.graph.collections}
         found = cut({name: head.description if head else None for name, head in heads.items()})
         if found is not None:
             self.project.control(self.graph.name).advance(found)
+        forget_plain_rows(self.project, self.graph, [each.name for each in self.cone])
         try:
             rebuild(self.project, self.graph)
         except FirnlineError as error:

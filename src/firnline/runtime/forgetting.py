@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from firnline.errors import FirnlineError
 from firnline.model.graph import Graph
+from firnline.model.names import place
 from firnline.runtime.project import Project
 from firnline.runtime.replicas import Replicas
+from firnline.runtime.safepoint import other_spaces
 from firnline.tables import check_results, determinants, failures
-from firnline.tables.erasing import COPIES
-from firnline.tables.trash import Trash, file_key
+from firnline.tables.control import TABLE
+from firnline.tables.erasing import COPIES, base_of
+from firnline.tables.trash import ERASED, Record, Trash, file_key
+from firnline.world import world
 
+if TYPE_CHECKING:
+    from firnline.tables.metadata import Metadata
+
+PAGES = "data_docs"
+"""Below the work folder: what checks found, with samples of rows, to be looked at in a browser."""
 _FOLDERS = (failures.FOLDER, *(f"{check_results.FOLDER}/{kind}" for kind in ("results", "last", "failed")))
 
 
@@ -24,7 +35,101 @@ def forget_notes(project: Project, graph: Graph, collections: Sequence[str], upt
         paths += [path for path in catalog.paths(logged) if int(path.rsplit("/", 2)[1]) < upto]
     for path in paths:
         catalog.remove(path)
+    shutil.rmtree(project.settings.work / PAGES, ignore_errors=True)
     return len(paths)
+
+
+def drop_log(project: Project, graph: Graph, table: Metadata) -> tuple[int, int]:
+    """Forget a log as a whole, with its copies: whoever makes it makes it anew. Files and bytes that went.
+
+    What is to go is written down before: whoever dies in between leaves it to ``finish_drops``.
+    """
+    catalog, control = project.catalog, project.catalog.table(graph.name, TABLE)
+    assert control is not None, "an epoch is complete"
+    record = Trash(catalog).put_tables(control, [table], ERASED)
+    if not catalog.forget(table):
+        catalog.remove(record.path)
+        raise FirnlineError("COMMIT_CONTENDED", f"{graph.name}.{table.name} was published to meanwhile")
+    return _emptied(project, graph, record)
+
+
+def finish_drops(project: Project, graph: Graph) -> dict[str, tuple[int, int]]:
+    """Remove what is left of logs that somebody dropped and did not live to remove; files and bytes, by log."""
+    catalog, control = project.catalog, project.catalog.table(graph.name, TABLE)
+    records = [] if control is None else [each for each in Trash(catalog).records(control) if each.why == ERASED]
+    tables = (catalog.table(graph.name, name) for name in catalog.names(graph.name)) if records else ()
+    there = {table.location for table in tables if table is not None}
+    found = {}
+    for record in records:
+        if there.isdisjoint(record.folders):
+            found[record.folders[0].rsplit("/", 1)[-1]] = _emptied(project, graph, record)
+        else:
+            catalog.remove(record.path)  # it was not forgotten: whoever wants it dropped begins anew
+    return found
+
+
+def _emptied(project: Project, graph: Graph, record: Record) -> tuple[int, int]:
+    from firnline.replicas.place import below
+
+    sizes, places = [], Replicas(project, graph).places.values()
+    for path in record.files:
+        for each in places:
+            each.remove(below(project.catalog.warehouse, path))
+        sizes.append(project.catalog.remove(path))
+        world().reach("erase.removed")
+    project.catalog.remove(record.path)
+    return sum(1 for size in sizes if size), sum(sizes)
+
+
+def forget_plain_rows(project: Project, graph: Graph, collections: Collection[str]) -> None:
+    """Let plain tables hold what the frontier has of their collections, and nothing of what they held before."""
+    from firnline.runtime.plain_tables import bring_up
+    from firnline.tables.plain import PlainTable
+
+    bring_up(project, graph)
+    for name in collections:
+        if graph.collection(name).publish == "table":
+            PlainTable(project.catalog, graph.name, name).forget_history()
+
+
+def beyond(project: Project, graph: Graph, collections: Collection[str]) -> dict[str, set[str]]:
+    """The logs of other pipelines and their branches that come of some collections, and of which inputs they do."""
+    others = {space: project.graph(space) for space in other_spaces(project, graph)}
+    reads = {
+        f"{space}.{each.name}": {".".join(place(space, of)) for of in each.inputs}
+        for space, other in others.items()
+        for each in other.collections
+        if project.log(space, each.name).load() is not None
+    }
+    reached, more = set[str](), {f"{graph.name}.{name}" for name in collections}
+    while more:
+        reached |= more
+        more = {name for name, inputs in reads.items() if reached & inputs} - reached
+    return {name: reads[name] & reached for name in sorted(reached & reads.keys())}
+
+
+def made_before(project: Project, graph: Graph, collections: Collection[str]) -> list[str]:
+    """Those of them that may hold what came of rows that are erased now: not all of it is known to be made since."""
+    found = beyond(project, graph, collections)
+    stale = {name for name, inputs in found.items() if not all(_is_made_since(project, name, of) for of in inputs)}
+    while more := {name for name, inputs in found.items() if inputs & stale} - stale:
+        stale |= more
+    return sorted(stale)
+
+
+def _is_made_since(project: Project, name: str, of: str) -> bool:
+    """Whether every layer of a log was made from an input as it is since the last erasure, or since it was begun anew."""
+    log, (pipeline, collection) = project.log(*name.split(".")), of.split(".")
+    table = project.log(pipeline, collection).load()
+    if table is None:
+        return False
+    erased, known = base_of(table), of if pipeline != log.pipeline else collection
+    for sidecar in map(log.sidecar, log.entries()):
+        read = sidecar.inputs.get(known)
+        through = None if read is None or sidecar.merged else table.snapshots.get(read.snapshot)
+        if through is None or (erased is not None and through.sequence < erased.sequence):
+            return False
+    return True
 
 
 def check_places(project: Project, graph: Graph) -> None:
@@ -41,9 +146,9 @@ def check_places(project: Project, graph: Graph) -> None:
 def stray_copies(project: Project, graph: Graph, logs: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The copies, by place and path below it, of files that logs do not name any more."""
     replicas = Replicas(project, graph)
-    for url, place in replicas.places.items():
+    for url, there in replicas.places.items():
         for name in logs:
-            listed = place.paths(_folder(project, graph, name))
+            listed = there.paths(_folder(project, graph, name))
             named = _named(project, graph, name)  # after the listing: what was copied since is not in it
             copies = (path for path in listed if COPIES not in f"/{path}")
             yield from ((url, path) for path in copies if file_key(f"{project.catalog.warehouse}/{path}") not in named)

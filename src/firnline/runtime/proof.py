@@ -18,7 +18,7 @@ from firnline.incremental.condition import literals
 from firnline.model.digest import Digest
 from firnline.model.feed import EVENTS
 from firnline.model.names import QUARANTINE, quoted
-from firnline.runtime.forgetting import stray_copies
+from firnline.runtime.forgetting import made_before, stray_copies
 from firnline.runtime.merge import by_part
 from firnline.runtime.project import Declared, Project
 from firnline.tables import check_results, determinants, failures
@@ -103,12 +103,35 @@ class _Proving:
             self._evaluate(name)
         for url, path in stray_copies(self.project, self.declared.graph, self.logs):
             self.left.append(Left(f"{url}/{path}", "a copy of a file that no log names: it was made meanwhile; erase again"))
+        self._look_beyond()
         searched = self._search(tables, files)
         for table in tables:
             if table.name.endswith(QUARANTINE) and any(self._holds(table, value) for value in literals(self.condition)):
                 what = "malformed records hold a value of the condition; --quarantine drops them all"
                 self.left.append(Left(f"{table.pipeline}.{table.name}", what))
         return Proof(len(files), rows, tuple(self.compared), searched, tuple(self.left))
+
+    def _look_beyond(self) -> None:
+        """What plain tables hold beside the present rows, and what other pipelines made."""
+        graph = self.declared.graph
+        cone = (self.source, *graph.descendants(self.source))
+        for name in cone:
+            self.left += (Left(path, "a plain table still has what it held before; erase again") for path in self._outdated(name))
+        for name in made_before(self.project, graph, cone):
+            again = f"firnline plan {name.partition('.')[0]} --retire {name.partition('.')[2]}"
+            what = "it comes of these rows, and no erasure reaches other pipelines: take it out of the code, let go of it"
+            self.left.append(Left(name, f"{what} ({again}), empty the trash (firnline maintain --grace 0s), and put it back"))
+
+    def _outdated(self, name: str) -> list[str]:
+        """The files of a collection's plain table that are not those of its present rows."""
+        from firnline.tables.plain import GENERATION, PlainTable
+
+        table, log = PlainTable(self.project.catalog, self.declared.graph.name, name).load(), self._load(name)
+        if table is None or log is None:
+            return []
+        generation = str(head_of(log).description.generation)
+        old = [each.manifest_list for each in table.snapshots.values() if each.summary.get(GENERATION) != generation]
+        return [*old, *strays(self.project.catalog, table)]
 
     def _load(self, name: str) -> Metadata | None:
         return self.project.log(self.declared.graph.name, name).load()

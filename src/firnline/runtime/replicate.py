@@ -118,17 +118,32 @@ def forget(project: Project, graph: Graph, paths: Collection[str]) -> set[str]:
                     kept |= ours
                 else:
                     _forget(replicas, name, record, ours)
+    for inner in _ownerless(project, graph, asked) if graph.replicas else ():
+        if len(answering) < len(graph.replicas):
+            kept.add(inner)
+        for url in answering:
+            replicas.places[url].remove(inner)
     return {path for inner, path in asked.items() if inner not in kept}
 
 
+def _ownerless(project: Project, graph: Graph, paths: Iterable[str]) -> list[str]:
+    """Those of some paths below the warehouse that are in no log's folder: their log was retired, or was a branch's."""
+    from firnline.replicas.place import below
+
+    tables = (project.catalog.table(graph.name, name) for name in project.catalog.names(graph.name))
+    folders = tuple(f"{below(project.catalog.warehouse, table.location)}/" for table in tables if table is not None)
+    return [path for path in paths if not path.startswith(folders)]
+
+
 def _forget(replicas: Replicas, name: str, record: Record, paths: set[str]) -> None:
+    """Remove copies, and then what is recorded of them: whoever dies in between finds them again."""
+    for path in paths:
+        replicas.places[record.place].remove(path)
     left = record.without(paths)
     if left.files:
         replicas.keep(name, left, is_once=False)
     else:
         replicas.drop(name, record)
-    for path in paths:
-        replicas.places[record.place].remove(path)
 
 
 def queue(project: Project, graph: Graph) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from firnline.errors import FirnlineError
 from firnline.model.graph import Graph
 from firnline.model.hold import Hold
+from firnline.model.names import parted
 from firnline.plan.agreement import Agreement
 from firnline.plan.erasure import check_free
 from firnline.plan.safepoint import SafePoint
@@ -93,11 +94,17 @@ def _beside(project: Project, graph: Graph, heads: Heads) -> Iterator[Hold]:
     yield from _other_pipelines(project, graph)
 
 
-def _other_pipelines(project: Project, graph: Graph) -> Iterator[Hold]:
-    """A pipeline that reads this one keeps what its stages have not taken yet; one that does not load may be such a one."""
+def other_spaces(project: Project, graph: Graph) -> Iterator[str]:
+    """The other pipelines, and the branches of these."""
     for name in project.pipelines():
-        if name == graph.name:
-            continue
+        if name != graph.name:
+            yield name
+            yield from (space for space in sorted(project.catalog.branches(name)) if project.catalog.names(space))
+
+
+def _other_pipelines(project: Project, graph: Graph) -> Iterator[Hold]:
+    """Who reads this one keeps what its stages have not taken yet, a branch as well; one that does not load may be such a one."""
+    for name in other_spaces(project, graph):
         try:
             other = project.graph(name)
         except FirnlineError:
@@ -107,7 +114,12 @@ def _other_pipelines(project: Project, graph: Graph) -> Iterator[Hold]:
         readers = [each for each in other.collections if any(of.startswith(f"{graph.name}.") for of in each.inputs)]
         taken = [head.description.upper for each in readers if (head := project.log(name, each.name).head()) is not None]
         if taken:
-            yield Hold("pipeline", name, min(taken), release=f"run {name!r}")
+            yield Hold("pipeline", name, min(taken), release=_release(name))
+
+
+def _release(space: str) -> str:
+    pipeline, branch = parted(space)
+    return f"run {pipeline!r}" if branch is None else f"run it, or firnline branch drop {branch} --pipeline {pipeline}"
 
 
 def _failed_checks(project: Project, graph: Graph, heads: Heads) -> Iterator[Hold]:

@@ -16,13 +16,13 @@ from firnline.tables.log import ATTEMPT, START, Log, head_of, summary_of
 from firnline.tables.metadata import SIDECAR, Metadata, Snapshot
 from firnline.tables.port import Exchange, Tables
 from firnline.tables.sidecar import Sidecar
-from firnline.tables.trash import Trash, file_key
+from firnline.tables.trash import COPIED, Trash, file_key
 from firnline.world import world
 
 ERASED = "firnline.erased"
 """Of a merge: that nothing is left of what was there before it."""
-COPIES = "/firnline/replicas/"
-"""Where it is written down which copies there are: these files tell what else to remove."""
+COPIES = f"/{COPIED}/"
+"""These files tell what else to remove."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ import pyarrow.types as kinds
 from pyiceberg.expressions import AlwaysTrue, And, BooleanExpression
 
 from firnline.model.names import DIFF
+from firnline.tables.commit import until_known
+from firnline.tables.erasing import strays
 from firnline.tables.expiry import METADATA
 from firnline.tables.port import Columns
 from firnline.tables.scan import repeated
@@ -95,6 +97,30 @@ class PlainTable:
         """Put the change in, onto exactly the version that was looked at, or fail; with ``columns``, all rows in these."""
         shape = None if columns is None else _shape(table, columns)
         self._catalog.rewrite(table, mark.as_properties(), change.out, change.rows, shape)
+
+    def forget_history(self) -> None:
+        """Let the table have no snapshot but one with its present rows, and its folder no file but those that this one names.
+
+        The snapshot is a new one: whoever wrote files before it, for a commit onto an older one, fails and writes them anew.
+        """
+
+        def attempt_once() -> None:
+            table = self.load()
+            mark = None if table is None else mark_of(table)
+            if table is None or mark is None:
+                return
+            listed = tuple(self._catalog.paths(table.location))
+            nothing = self.iceberg().schema().as_arrow().empty_table()
+            self.commit(table, mark, Rewriting(frozenset(), nothing))
+            after = self.load()
+            assert after is not None, "it was looked at"
+            self._catalog.drop(after, [each for each in after.snapshots if each != after.current])
+            last = self.load()
+            assert last is not None, "it was looked at"
+            for path in strays(self._catalog, last, listed):
+                self._catalog.remove(path)
+
+        until_known(f"the table of {self.namespace}.{self.name}", attempt_once)
 
 
 def mark_of(table: Metadata) -> Mark | None:

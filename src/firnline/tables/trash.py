@@ -23,6 +23,10 @@ from firnline.tables.port import Manifest, Tables
 from firnline.world import world
 
 FOLDER = "firnline/trash"
+COPIED = "firnline/replicas"
+"""Where it is written down which copies of a log there are."""
+ERASED = "erased"
+"""Why the files of a table go that an erasure forgets as a whole: at once."""
 _VERSION = 1
 
 
@@ -91,8 +95,11 @@ class Trash:
         self.tables.write(path, Record(path, world().now(), why, dropped).as_json())
         world().reach("trash.written")
 
-    def put_tables(self, table: Metadata, forgotten: Iterable[Metadata]) -> None:
-        """Write down which tables are about to be forgotten, with what is in their own trash, in that of another."""
+    def put_tables(self, table: Metadata, forgotten: Iterable[Metadata], why: str = "dropped") -> Record:
+        """Write down which tables are about to be forgotten, with what is in their own trash, in that of another.
+
+        If they are ``ERASED``, with every file in their folders.
+        """
         path = f"{table.location}/{FOLDER}/{world().new_id()}.json"
         dropped, files, folders, adopted = list[Dropped](), list[str](), list[str](), list[str]()
         for each in forgotten:
@@ -101,12 +108,14 @@ class Trash:
             dropped += (of for record in records for of in record.dropped)
             folder = f"{each.location}/metadata"
             versions = (found for found in self.tables.paths(folder) if found.endswith(".metadata.json"))
-            files += (*versions, *(record.path for record in records))
+            copied = self.tables.paths(f"{each.location}/{COPIED}")
+            files += self.tables.paths(each.location) if why == ERASED else (*versions, *(of.path for of in records), *copied)
             folders.append(each.location)
             adopted += _adopted(each.properties)
-        record = Record(path, world().now(), "dropped", tuple(dropped), tuple(files), tuple(folders), tuple(adopted))
+        record = Record(path, world().now(), why, tuple(dropped), tuple(files), tuple(folders), tuple(adopted))
         self.tables.write(path, record.as_json())
         world().reach("trash.written")
+        return record
 
     def records(self, table: Metadata) -> list[Record]:
         """What is in the trash, the oldest first."""

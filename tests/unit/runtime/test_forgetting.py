@@ -11,7 +11,7 @@ import pytest
 
 from firnline.errors import FirnlineError
 from firnline.model.description import Verdict
-from firnline.runtime.forgetting import check_places, forget_copies, forget_notes, stray_copies
+from firnline.runtime.forgetting import check_places, drop_log, finish_drops, forget_copies, forget_notes, stray_copies
 from firnline.runtime.project import Project
 from firnline.runtime.replicate import replicate
 from firnline.runtime.replicated import replicated_upto
@@ -20,6 +20,9 @@ from firnline.runtime.verify_replicas import verify_replicas
 from firnline.tables.determinants import Determinants
 from firnline.tables.erasing import replace_all, strays
 from firnline.tables.failures import Failure
+from firnline.tables.trash import Trash
+from firnline.world import replaced
+from tests.contract.housekeeping import Killed, Mortal
 from tests.verifying import local
 from tests.web_logs import PIPELINE, copies, staged
 
@@ -101,3 +104,40 @@ def test_notes_of_what_was_erased_go_and_those_of_epochs_to_come_stay(web: Proje
     assert [each.collection for each in web.failures("web").open({})] == ["seen"]
     left = web.catalog.paths(f"{web.catalog.warehouse}/web/_determinants")
     assert [path.split("/")[-2] for path in left] == ["3"]
+
+
+@pytest.mark.parametrize("point", ["trash.written", "erase.removed"])
+def test_whoever_dies_while_a_log_is_dropped_leaves_nothing_that_the_next_does_not_find(web: Project, point: str) -> None:
+    graph, folders = web.graph("web"), [local(web.settings.warehouse), *places(web)]
+
+    def kept() -> list[Path]:
+        return [path for folder in folders for path in (folder / "web" / "seen").rglob("*") if path.is_file()]
+
+    def dropped() -> None:
+        table = web.log("web", "seen").load()
+        if table is not None:
+            drop_log(web, graph, table)
+
+    mortal = Mortal()
+    mortal.kill_at = point
+    with replaced(mortal), pytest.raises(Killed):
+        dropped()
+    assert kept()
+    finish_drops(web, graph)
+    assert bool(kept()) is (point == "trash.written"), "what was not forgotten is whole"
+    if kept():
+        assert not verify(web).problems
+    dropped()
+    assert kept() == []
+    control = web.catalog.table("web", "_frontier")
+    assert control is not None
+    assert Trash(web.catalog).records(control) == []
+    assert finish_drops(web, graph) == {}
+
+
+def test_pages_with_samples_of_rows_go(web: Project) -> None:
+    pages = web.settings.work / "data_docs" / "index.html"
+    pages.parent.mkdir()
+    pages.write_text("ann")
+    forget_notes(web, web.graph("web"), ["visits"], 3)
+    assert not pages.parent.exists()

@@ -296,3 +296,40 @@ def test_a_rewind_between_the_frontier_and_the_log_leaves_no_row_that_is_void(sh
     assert rows(shelf.project) == multiset(shelf.state(2))
     summary = alone(shelf.project).current_snapshot().summary
     assert (summary["firnline.upper"], summary["firnline.generation"]) == ("2", "1")
+
+
+def test_of_a_table_without_history_only_the_present_rows_are_left_and_epochs_go_on(shelf: Shelf) -> None:
+    for delta in HISTORY[:3]:
+        advance(shelf, delta)
+    folder = Path(alone(shelf.project).location().removeprefix("file://"))
+    (folder / "data" / "left.parquet").write_bytes(b"by an attempt that died")
+    table = plain.PlainTable(shelf.project.catalog, "web", "visits")
+    for _ in range(2):
+        table.forget_history()
+        found = alone(shelf.project)
+        assert len(found.metadata.snapshots) == 1
+        named = {task.file.file_path.removeprefix("file://") for task in found.scan().plan_files()}
+        assert {str(path) for path in folder.rglob("*.parquet")} == named
+        assert rows(shelf.project) == multiset(shelf.state(3))
+    for delta in HISTORY[3:]:
+        advance(shelf, delta)
+        assert rows(shelf.project) == multiset(shelf.state(len(shelf.deltas)))
+
+
+def test_who_wrote_to_a_table_before_its_history_was_forgotten_writes_anew(shelf: Shelf) -> None:
+    advance(shelf, HISTORY[0])
+    shelf.publish(HISTORY[1])
+    table = plain.PlainTable(shelf.project.catalog, "web", "visits")
+
+    class Meanwhile(World):
+        is_done = False
+
+        def reach(self, point: str) -> None:
+            if point == "table.written" and not self.is_done:
+                self.is_done = True
+                table.forget_history()
+
+    with replaced(Meanwhile()):
+        follow(shelf)
+    assert rows(shelf.project) == multiset(shelf.state(2))
+    assert all(Path(task.file.file_path.removeprefix("file://")).exists() for task in alone(shelf.project).scan().plan_files())

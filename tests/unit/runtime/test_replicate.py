@@ -27,10 +27,12 @@ from firnline.runtime.replicate import Replicated, forget, planned, replicate
 from firnline.runtime.replicated import at_stake, replicated_upto, waiting
 from firnline.runtime.verify import verify
 from firnline.runtime.verify_replicas import verify_replicas
+from firnline.tables.control import TABLE
 from firnline.tables.layers import newest_exchange
 from firnline.tables.log import ATTEMPT, PARTS
 from firnline.tables.port import Exchange
 from firnline.tables.sidecar import Repair, Sidecar
+from firnline.tables.trash import Trash
 from firnline.world import World, replaced
 from tests.disk import enlarge, small_disk
 from tests.project import command
@@ -570,3 +572,23 @@ def test_maintenance_removes_files_with_their_copies_or_not_yet(project: Project
     assert stored() == [0, 0]
     assert verify_replicas(project, is_deep=True).problems == ()
     assert is_tidy(project, graph, timedelta())
+
+
+def test_copies_of_a_retired_log_go_with_its_files(project: Project) -> None:
+    run(project)
+    b, c = folders(project)
+    assert any((b / "web" / "seen").rglob("*.parquet"))
+    log = project.log("web", "seen").load()
+    assert log is not None
+    control = project.catalog.table("web", TABLE)
+    assert control is not None
+    Trash(project.catalog).put_tables(control, [log])
+    assert project.catalog.forget(log)
+    away = b.rename(b.with_name("away"))
+    list(tidied(project, project.graph("web"), timedelta(0)))
+    assert Trash(project.catalog).records(control), "a place that does not answer keeps what tells of it"
+    away.rename(b)
+    list(tidied(project, project.graph("web"), timedelta(0)))
+    assert Trash(project.catalog).records(control) == []
+    assert [path for place in (b, c) for path in (place / "web" / "seen").rglob("*") if path.is_file()] == []
+    assert any((b / "web" / "visits").rglob("*.parquet"))
