@@ -117,7 +117,7 @@ class PlainTable:
             self._catalog.drop(after, [each for each in after.snapshots if each != after.current])
             last = self.load()
             assert last is not None, "it was looked at"
-            for path in strays(self._catalog, last, listed):
+            for path in strays(self._catalog, last, (*listed, after.version)):
                 self._catalog.remove(path)
 
         until_known(f"the table of {self.namespace}.{self.name}", attempt_once)

@@ -26,6 +26,7 @@ from firnline.runtime.plain_tables import bring_up
 from firnline.runtime.project import Project
 from firnline.runtime.rewind import rewind
 from firnline.tables import plain
+from firnline.tables.erasing import strays
 from firnline.tables.log import Log
 from firnline.world import World, replaced
 from tests.contract.housekeeping import Killed, Mortal
@@ -310,6 +311,9 @@ def test_of_a_table_without_history_only_the_present_rows_are_left_and_epochs_go
         assert len(found.metadata.snapshots) == 1
         named = {task.file.file_path.removeprefix("file://") for task in found.scan().plan_files()}
         assert {str(path) for path in folder.rglob("*.parquet")} == named
+        stored = table.load()
+        assert stored is not None
+        assert strays(shelf.project.catalog, stored) == []
         assert rows(shelf.project) == multiset(shelf.state(3))
     for delta in HISTORY[3:]:
         advance(shelf, delta)
