@@ -160,6 +160,17 @@ def is_before(present: Agreement, frontier: Frontier) -> bool:
     return present.frontier is None and any(frontier.generations.get(name, made) < made for name, made in begun)
 
 
+def reopened(present: Agreement, log: str, generation: int) -> Agreement:
+    """With the rewind to be done again that a log of an earlier generation does not know of; refused where there is more."""
+    lost = [each for each in present.rewinds if each.logs.get(log, 0) > generation]
+    known = present.frontier.generations.get(log, 0) if present.frontier is not None else 0
+    waiting = [each for each in present.rewinds if each in lost or not each.is_done]
+    if max((each.logs[log] for each in lost), default=generation) < known or (lost and len(waiting) > 1):
+        what = f"what can be read of {log} is of generation {generation}, and readers are at generation {known}"
+        raise FirnlineError("NOT_REPAIRABLE", what)
+    return replace(present, rewinds=tuple(replace(each, is_done=False) if each in lost else each for each in present.rewinds))
+
+
 def replayed(present: Agreement) -> Agreement:
     """Without the rewinds whose epochs are all there again, and their holds."""
     assert present.frontier is not None, "it has just moved"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from firnline.errors import FirnlineError
 from firnline.model.digest import Digest
+from firnline.model.feed import EVENTS
 from firnline.model.graph import Graph
 from firnline.model.stored_file import StoredFile
 from firnline.plan.frontier import cut
 from firnline.plan.repairing import owner
+from firnline.plan.rewinding import reopened
 from firnline.plan.verification import Holding
 from firnline.runtime.project import Project
 
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
     from firnline.runtime.stash import Line
-    from firnline.tables.log import Entry, Log
+    from firnline.tables.log import Entry, Head, Log
     from firnline.tables.sidecar import Input, Sidecar
 
 _logger = logging.getLogger(__name__)
@@ -28,8 +31,11 @@ _logger = logging.getLogger(__name__)
 def metadata(project: Project, graph: Graph, log: Holding) -> bool:
     """A metadata file, from an older one and what was published after it; a frontier also from the logs.
 
+    A rewind that is lost with it is done again: it is open again before the catalog names the file that knows nothing of it.
+
     Whether nobody else came between.
     """
+    from firnline.runtime.rewind import settle
     from firnline.tables.control import TABLE
     from firnline.tables.rebuilding import rebuild_metadata
 
@@ -38,18 +44,46 @@ def metadata(project: Project, graph: Graph, log: Holding) -> bool:
     def choose(several: list[Sidecar]) -> Sidecar:
         return next((each for each in several if each.attempt in known), several[0])
 
-    is_done = rebuild_metadata(project.catalog, log.pipeline, log.collection, log.metadata.path, choose)
-    if not is_done or log.collection != TABLE:
-        return is_done
+    def reached(generation: int) -> None:
+        try:
+            _reopen(project, graph, log.collection, generation)
+        except FirnlineError as error:
+            if error.code != "LOG_UNREADABLE":
+                raise
+            _logger.info("the control table of %s is lost, too; it is asked for rewinds once it is back", graph.name)
+
+    if not rebuild_metadata(project.catalog, log.pipeline, log.collection, log.metadata.path, choose, reached):
+        return False
     try:
-        heads = {each.name: project.log(graph.name, each.name).head() for each in graph.collections}
+        _catch_up(project, graph) if log.collection == TABLE else settle(project, graph)
     except FirnlineError as error:
+        if error.code == "NOT_REPAIRABLE":
+            raise
         _logger.warning("the frontier of %s stays behind until its next epoch is complete: %s", graph.name, error)
-        return True
+    return True
+
+
+def _catch_up(project: Project, graph: Graph) -> None:
+    """Let the control table, as it was some time ago, know of all that the logs hold."""
+    from firnline.runtime.rewind import settle
+
+    for name, head in _heads(project, graph).items():
+        if head is not None:
+            _reopen(project, graph, name, head.description.generation)
+    settle(project, graph)
+    heads = _heads(project, graph)
     frontier = cut({name: head.description if head else None for name, head in heads.items()})
     if frontier is not None:
         project.control(graph.name).advance(frontier)
-    return True
+
+
+def _heads(project: Project, graph: Graph) -> dict[str, Head | None]:
+    return {each.name: project.log(graph.name, each.name).head() for each in graph.collections}
+
+
+def _reopen(project: Project, graph: Graph, log: str, generation: int) -> None:
+    """Let the rewind be done again that a log, of this generation, does not know of."""
+    project.control(graph.name).settle(partial(reopened, log=log, generation=generation))
 
 
 def sidecar(project: Project, graph: Graph, log: Holding, snapshot: int, session: Callable[[], SparkSession]) -> None:
@@ -77,8 +111,10 @@ def sidecar(project: Project, graph: Graph, log: Holding, snapshot: int, session
         raise FirnlineError("NOT_REPAIRABLE", what)
     made_by = next(revision for revision in log.published() if revision.snapshot == snapshot)
     is_merge = made_by.is_merge
-    determinants = {} if is_merge else project.determinants(log.pipeline, log.collection, entry.lower).all()
+    taken_by = log.collection.removesuffix(EVENTS)
+    determinants = {} if is_merge else project.determinants(log.pipeline, taken_by, entry.lower).all()
     files = _files(log, entry)
+    merged, out = _merged(log, entry, files) if is_merge else ((), ())
     made = Sidecar(
         log.collection,
         entry.lower,
@@ -90,7 +126,9 @@ def sidecar(project: Project, graph: Graph, log: Holding, snapshot: int, session
         entry.seconds,
         determinants,
         files,
-        *(_merged(log, entry, files) if is_merge else ()),
+        merged,
+        out,
+        generation=entry.description.generation,
     )
     project.catalog.write(entry.sidecar, made.as_json())
 

@@ -75,8 +75,8 @@ def replace_all(tables: Tables, log: Log, seen: Metadata, sidecar: Sidecar, stag
         done = Replaced(Verdict.MOVED, tuple(tables.paths(table.location)), len(undone))
         path = f"{table.location}/firnline/{sidecar.attempt}.json"
         files = tables.data_files(table, staged) if staged is not None else ()
-        tables.write(path, replace(sidecar, files=files).as_json())
         description = Description(head_of(table).description.generation + 1, sidecar.upper, sidecar.upper)
+        tables.write(path, replace(sidecar, files=files, generation=description.generation).as_json())
         kind = {KIND: MERGE, LAYER: str(sidecar.upper), ERASED: "true"}
         change = Exchange(
             out=frozenset(file.path for file in tables.held(table)), staged=(() if staged is None else (staged,)), undone=undone

@@ -92,7 +92,8 @@ def take(catalog: Catalog, source: Log, into: Log, entry: Entry) -> Verdict:
         coming = {file.file_path: file for file in _of_range(catalog, theirs, entry.lower, entry.description.upper)}
         files = tuple(stored_file(each, table.columns[EPOCH]) for each in coming.values())
         path = f"{table.location}/firnline/{entry.attempt}-{world().new_id()[:8]}.json"  # of two who take it, each its own
-        catalog.write(path, replace(sidecar, files=files, left=()).as_json())
+        made = replace(sidecar, files=files, left=(), generation=head.description.generation)
+        catalog.write(path, made.as_json())
         world().reach("branch.taking")
         summary = {**head.description.advanced(entry.description.upper).as_properties(), **summary_of(sidecar, path)}
         catalog.append(table, summary, list(coming.values()))

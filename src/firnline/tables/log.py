@@ -265,7 +265,8 @@ class Log:
             path = f"{table.location}/firnline/{sidecar.attempt}.json"
             if not is_described:
                 files = tuple(file for each in ours for file in self._catalog.data_files(table, each))
-                self._catalog.write(path, replace(sidecar, files=files, left=_lists(table, ours)).as_json())
+                made = replace(sidecar, files=files, left=_lists(table, ours), generation=generation)
+                self._catalog.write(path, made.as_json())
                 is_described = True
                 world().reach("publish.described")
             description = head.description.advanced(sidecar.upper)
@@ -323,7 +324,8 @@ class Log:
             path = f"{table.location}/firnline/{note.attempt}.json"
             if not is_described:
                 files = (*change.named, *change.back, *(file for each in ours for file in self._catalog.data_files(table, each)))
-                self._catalog.write(path, replace(note, files=files, left=_lists(table, ours)).as_json())
+                made = replace(note, generation=generation) if isinstance(note, Sidecar) else note
+                self._catalog.write(path, replace(made, files=files, left=_lists(table, ours)).as_json())
                 is_described = True
                 world().reach(f"{kind}.described")
             if isinstance(note, Sidecar):

@@ -53,7 +53,7 @@ def publish_each(catalog: Catalog, log: Log, generation: int, sidecars: Sequence
             written.extend(catalog.written(table, rows))
             for sidecar, files in zip(sidecars, written, strict=True):
                 stored = tuple(stored_file(file, table.columns[EPOCH]) for file in files)
-                catalog.write(_path(table, sidecar), replace(sidecar, files=stored).as_json())
+                catalog.write(_path(table, sidecar), replace(sidecar, files=stored, generation=generation).as_json())
             world().reach("publish.described")
         described = [head.description.advanced(sidecar.upper).as_properties() for sidecar in sidecars]
         told = [summary_of(sidecar, _path(table, sidecar)) for sidecar in sidecars]

@@ -1,7 +1,8 @@
 """A table whose metadata file is lost, from the newest older one and the sidecars of what was published after it.
 
 Older metadata files stay where they are, and a sidecar is written before the commit that names it. So what a lost file said is
-what the one before it said, and then the publishes whose sidecars follow its end. An attempt that lost its race may have left a
+what the one before it said, and then the publishes of its generation whose sidecars follow its end: what an older generation
+published there, a rewind took out. An attempt that lost its race may have left a
 sidecar too: its rows are the same, since only deterministic code is replayed, so that either will do.
 """
 
@@ -31,9 +32,13 @@ from firnline.tables.storage import is_there, located
 
 Choose = Callable[[list[Sidecar]], Sidecar]
 """Which of several sidecars of the same epoch was published."""
+Reached = Callable[[int], None]
+"""Told the generation that a log will be of, before the catalog names it; it may refuse."""
 
 
-def rebuild_metadata(catalog: Catalog, pipeline: str, name: str, lost: str, choose: Choose) -> bool:
+def rebuild_metadata(
+    catalog: Catalog, pipeline: str, name: str, lost: str, choose: Choose, reached: Reached = lambda _: None
+) -> bool:
     """Let the catalog name a metadata file that can be read, with everything in it that the lost one held.
 
     Nothing is done, and that is told, if the catalog names another one by now: what was committed since is not to be undone.
@@ -47,6 +52,8 @@ def rebuild_metadata(catalog: Catalog, pipeline: str, name: str, lost: str, choo
     metadata = FromInputFile.table_metadata(io.new_input(older.version))
     transaction = Transaction(Table((pipeline, name), metadata, older.version, io, catalog.opened))
     followers = list(_followers(catalog, older, choose)) if _is_log(older) else []
+    if _is_log(older):
+        reached(head_of(older).description.generation)
     description = head_of(older).description if followers else None
     for sidecar, path in followers:
         assert description is not None
@@ -91,9 +98,14 @@ def _followers(catalog: Catalog, table: Metadata, choose: Choose) -> Iterator[tu
         # What a rescale wrote down anew lies in a folder of its own; and what came after one does not fit what is before it.
         if folder.endswith("/firnline") and is_cut_as(table, sidecar.parts):
             found.append((sidecar, f"{table.location}/firnline/{name}"))
-    upper = head_of(table).description.upper
+    description = head_of(table).description
+    generation, upper = description.generation, description.upper
+    if any(each.generation > generation for each, _ in found):
+        what = f"what can be read of it is of generation {generation}, and there are epochs of a later one"
+        raise FirnlineError("NOT_REPAIRABLE", f"{table.pipeline}.{table.name}: {what}")
+    published_here = [(each, path) for each, path in found if each.generation == generation]
     while True:
-        next_ones = [(each, path) for each, path in found if each.lower == upper and _is_there(each)]
+        next_ones = [(each, path) for each, path in published_here if each.lower == upper and _is_there(each)]
         if not next_ones:
             return
         # What a merge stands for is there as long as its files are; afterwards only the merge is.

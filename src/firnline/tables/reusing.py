@@ -116,7 +116,7 @@ def republish(tables: Tables, log: Log, taken: Taken, sidecar: Sidecar) -> Verdi
             return verdict
         world().reach("publish.judged")
         path = f"{table.location}/firnline/{sidecar.attempt}.json"
-        tables.write(path, replace(sidecar, files=taken.files, left=()).as_json())
+        tables.write(path, replace(sidecar, files=taken.files, left=(), generation=taken.generation).as_json())
         world().reach("publish.described")
         summary = {**head.description.advanced(sidecar.upper).as_properties(), **summary_of(sidecar, path)}
         tables.exchange(table, summary, Exchange(back=taken.files))

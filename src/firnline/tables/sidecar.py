@@ -16,7 +16,7 @@ from firnline.model.fingerprint import Fingerprint
 from firnline.model.outline import Outline
 from firnline.model.stored_file import StoredFile
 
-VERSION = 4
+VERSION = 5
 _VERSION_1: Mapping[str, Any] = MappingProxyType({"rows": 0, "parts": "all"})
 """What version 1 did not say of an input."""
 
@@ -59,6 +59,8 @@ class Sidecar:
     """The manifest lists of the staging that it took over: nobody names them any more."""
     parts: int | None = None
     """How many parts its rows were placed into; None if that is not known."""
+    generation: int = 0
+    """The log's, that it was published in; versions before 5 did not tell."""
 
     def total(self) -> Digest:
         """The digest of the whole snapshot."""
@@ -85,6 +87,7 @@ class Sidecar:
             **({"merged": self.merged, "out": self.out} if self.merged else {}),
             "left": self.left,
             "parts": self.parts,
+            "generation": self.generation,
         }
         return json.dumps(document).encode()
 
@@ -113,6 +116,7 @@ class Sidecar:
             tuple(data.get("out", ())),
             tuple(data.get("left", ())),
             data.get("parts"),
+            data.get("generation", 0),
         )
 
 

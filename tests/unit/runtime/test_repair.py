@@ -11,7 +11,7 @@ import pytest
 
 from firnline.model.gap import Gap, Span
 from firnline.plan.verification import Holding
-from firnline.runtime import rebuild
+from firnline.runtime import index, rebuild
 from firnline.runtime.project import Project
 from firnline.runtime.repair import planned, repair
 from firnline.runtime.verify import verify
@@ -94,6 +94,17 @@ def test_a_rebuilt_sidecar_says_what_the_lost_one_said(project: Project) -> None
     local(entry.sidecar).unlink()
     repair(project, no_session)
     assert log.sidecar(entry) == replace(before, left=()), "all but whose staging it took over"
+
+
+def test_a_rebuilt_sidecar_of_a_feeds_events_says_what_was_taken_from_the_outside(project: Project) -> None:
+    project.determinants("web", "visits", 0).log("kafka visits", {"upto": 7})
+    publish(project, "visits__events", 0)
+    log = project.log("web", "visits__events")
+    (entry,) = log.entries()
+    project.stash.put(index.line_of(log, entry))
+    local(entry.sidecar).unlink()
+    assert repair(project, no_session).is_whole
+    assert log.sidecar(entry).determinants == {"kafka visits": {"upto": 7}}
 
 
 @pytest.mark.parametrize("what", ["metadata", "list"])

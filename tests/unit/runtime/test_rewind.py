@@ -23,6 +23,7 @@ from firnline.runtime import show
 from firnline.runtime.advance import complete, is_kept
 from firnline.runtime.lineage import lineage
 from firnline.runtime.project import Project
+from firnline.runtime.repair import repair
 from firnline.runtime.reuse import reused
 from firnline.runtime.rewind import rewind, settle, undo
 from firnline.runtime.safepoint import safe_point
@@ -478,3 +479,55 @@ def test_what_came_of_a_source_while_its_rewind_was_being_done_goes_back(fresh: 
         back(fresh, to)
     assert held(fresh)["seen"] == (to, ["old"][:to])
     assert fresh.control("web").agreement().open_rewind() is None
+
+
+def lose_metadata(project: Project, name: str) -> None:
+    table = project.log("web", name).load()
+    assert table is not None
+    Path(table.version.removeprefix("file://")).unlink()
+
+
+def without_spark() -> Any:
+    raise AssertionError("nothing has to be computed")
+
+
+def test_a_lost_metadata_file_does_not_bring_back_what_a_rewind_took_out(project: Project) -> None:
+    back(project, 1)
+    staged(project.catalog.iceberg("web", "seen"), "somebody at it", 1, (0,))
+    before, rows = held(project), seen(project)
+    lose_metadata(project, "seen")
+    assert repair(project, without_spark, "web").is_whole
+    assert (held(project), seen(project)) == (before, rows)
+    replay(project, 1)
+    before = held(project)
+    lose_metadata(project, "seen")
+    assert repair(project, without_spark, "web").is_whole
+    assert held(project) == before, "what was published since then is followed"
+
+
+def test_a_rewind_that_is_lost_with_its_metadata_file_is_done_again(project: Project) -> None:
+    back(project, 1)
+    before, rows, cut = held(project), seen(project), frontier(project)
+    lose_metadata(project, "seen")
+    assert repair(project, without_spark, "web").is_whole
+    assert (held(project), seen(project), frontier(project)) == (before, rows, cut)
+    assert project.control("web").agreement().open_rewind() is None
+    replay(project, 1, 2)
+    assert held(project)["seen"][0] == 3
+
+
+def test_a_log_that_can_only_be_read_as_of_an_earlier_generation_stays_as_it_is(project: Project) -> None:
+    back(project, 1)
+    kept = set(Path(_folder(project, "seen")).glob("*.metadata.json"))
+    replay(project, 1, 2)
+    assert project.control("web").agreement().rewinds == ()
+    for path in set(Path(_folder(project, "seen")).glob("*.metadata.json")) - kept | {max(kept)}:
+        path.unlink()
+    (failed,) = repair(project, without_spark, "web").failed
+    assert failed.error.code == "NOT_REPAIRABLE"
+
+
+def _folder(project: Project, name: str) -> str:
+    table = project.log("web", name).load()
+    assert table is not None
+    return table.version.removeprefix("file://").rpartition("/")[0]
