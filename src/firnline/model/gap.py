@@ -135,6 +135,8 @@ class Gaps:
         rows_left: int = 0,
     ) -> Gaps:
         """After rows came back: those of ``here``; those of ``left`` are still missing. ``readers`` are today's."""
+        if any(gap.id == event for gap in self.gaps):
+            return self
         found = next((gap for gap in self.gaps if gap.id == id and gap.phase != "back"), None)
         if found is None:
             return self

@@ -73,7 +73,8 @@ def _following(graph: Graph, agreement: Agreement) -> Iterator[Hold]:
     yield Hold("retention", str(graph.keep), kept, release=todo)
     known = {each.name for each in graph.collections}
     for gap in agreement.gaps.gaps:
-        if gap.phase != "back":
+        is_good = gap.made_good is not None and frontier >= gap.made_good
+        if gap.phase != "back" and not is_good:
             first, owner = min(span.first for span in gap.spans), gap.collection.partition("__")[0]
             todo = f"firnline repair {graph.name}" if owner in known else f"firnline plan {graph.name} --retire {owner}"
             yield Hold("gap", gap.collection, first, gap.owner, gap.since, release=todo)

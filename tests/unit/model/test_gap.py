@@ -64,6 +64,7 @@ def test_what_does_not_come_back_stays_a_gap() -> None:
     found = is_open.back("g", "b", {"seen": 6}, here, left, 2)
     assert [(gap.id, gap.phase, gap.spans, gap.rows) for gap in found.gaps] == [("g", "open", left, 2), ("b", "back", here, 3)]
     assert found.of("visits") == found.gaps[:1]
+    assert found.back("g", "b", {"seen": 6}, here, left, 2) == found, "told twice, it happened once"
 
 
 def test_a_gap_that_nobody_reads_closes_at_once() -> None:

@@ -113,6 +113,14 @@ def test_an_open_gap_holds_where_its_rows_are_missing(project: Project) -> None:
     assert safe_point(project, graph).at == 5
 
 
+@pytest.mark.parametrize(("made_good", "at"), [(8, 5), (9, 2)])
+def test_a_gap_that_a_stage_has_made_good_holds_until_the_frontier_is_there(project: Project, made_good: int, at: int) -> None:
+    graph = project.graph("web")
+    gap = Gap("g", "seen", (Span(2, 4, (1,)),), 5, "2026-01-05T00:00:00+00:00", "web.seen", "gone", {"seen": 7})
+    project.control("web").change(lambda gaps: gaps.opened(gap).settled("g").corrected("seen", "g", made_good))
+    assert safe_point(project, graph).at == at
+
+
 def test_a_failed_check_is_told_as_what_keeps_the_frontier(project: Project) -> None:
     when = "2026-01-09T00:00:00+00:00"
     for code in ("STAGE_FAILED", "CHECK_FAILED"):
