@@ -45,7 +45,7 @@ PIPELINE = """
 
     @safe.stage(keys=["id"], parts=4)
     def large(drawn):
-        return drawn.where("amount > 50")
+        return drawn.where("amount > 50").withColumn("an odd name", F.col("who"))
 """
 EPOCHS = ("0", "1", "2")
 
@@ -122,6 +122,7 @@ def test_losses_of_all_kinds_come_back_from_a_replica_and_nothing_is_computed(pr
     assert table is not None
     assert sidecar is not None
     lost = [*data(project, "orders", 1), *data(project, "drawn", 0), *data(project, "totals", 1), *data(project, sums, 1)]
+    lost += data(project, "large", 1)
     lost += [local(path) for path in (table.version, manifest.file.path, sidecar.path)]
     bytes_before = {path: path.read_bytes() for path in lost}
     for number, path in enumerate(lost):

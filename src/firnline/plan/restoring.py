@@ -48,6 +48,15 @@ def restorable(log: Holding, damage: Sequence[Problem], copies: Copies) -> tuple
     return tuple(each.file.path for each in found), cells
 
 
+def not_as_published(log: Holding, wrong: Collection[Cell], coming: Collection[str]) -> tuple[set[str], set[str]]:
+    """The files on their way back that are bad, and those that may be: of these a file that was never lost holds rows, too."""
+    held = [each for _, each in data_of(log)]
+    shared = {cell for cell in wrong if any(covers(each, cell) for each in held if each.file.path not in coming)}
+    touched = {each.file.path: {cell for cell in wrong if covers(each, cell)} for each in held if each.file.path in coming}
+    bad = {path for path, cells in touched.items() if cells - shared}
+    return bad, {path for path, cells in touched.items() if cells} - bad
+
+
 def left(damage: Sequence[Problem], paths: Collection[str], cells: Collection[Cell]) -> list[Problem]:
     """The problems that are left once some data files are back."""
     return [

@@ -13,18 +13,24 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from firnline.errors import FirnlineError
 from firnline.model.declaration import Collection as Declared
+from firnline.model.digest import Digest
 from firnline.model.gap import Cell, Gap, Gaps, Span, spans_of
 from firnline.model.graph import Graph
+from firnline.model.stored_file import StoredFile
 from firnline.plan.completeness import Same, touched
 from firnline.plan.repairing import Step, owner, taken_out
 from firnline.plan.verification import Holding, covers, data_of, missing, published_digests
+from firnline.runtime.beside import is_readable, rows_beside
 from firnline.runtime.exchange import exchange, files
 from firnline.runtime.project import Project
 from firnline.world import world
 
 if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
+
+    from firnline.tables.log import Log
 
 Spans = tuple[Span, ...]
 
@@ -122,18 +128,13 @@ def _settled(id: str, gaps: Gaps) -> Gaps:
 
 def put_back(project: Project, session: Callable[[], SparkSession], log: Holding, step: Step) -> frozenset[Cell]:
     """Name data files again that were taken out and have turned up, with the rows that they had; whose they are."""
-    from firnline.engine.staging import columns_of, digests
     from firnline.tables.port import Exchange
     from firnline.tables.sidecar import Repair
     from firnline.tables.storage import is_there
 
-    found = [file for file in taken_out(log, step.cells) if is_there(file)]
     table = project.log(log.pipeline, log.collection)
-    loaded = table.load()
-    if not found or loaded is None:
-        return frozenset()
-    rows = session().read.parquet(*(file.path for file in found))
-    stored, published = digests(rows, columns_of(rows.schema, loaded.columns)), published_digests(log)
+    found, stored = _turned_up(project, session, table, [file for file in taken_out(log, step.cells) if is_there(file)])
+    published = published_digests(log)
     right = {cell for cell, digest in stored.items() if published.get(cell) == digest}
 
     spans = {file.path: Span(file.first, file.last, (file.part,)) for file in found}
@@ -143,6 +144,26 @@ def put_back(project: Project, session: Callable[[], SparkSession], log: Holding
         note = Repair(log.collection, world().new_id(), tuple(sorted(cells)), (), (), sum(file.rows for file in coming), 0, 0.0)
         exchange(table, log, note, Exchange(back=coming))
     return cells
+
+
+def _turned_up(
+    project: Project, session: Callable[[], SparkSession], log: Log, files: list[StoredFile]
+) -> tuple[list[StoredFile], dict[Cell, Digest]]:
+    """The files that can be read, and the digests of their rows."""
+    from firnline.runtime.stored_digests import digests_read
+    from firnline.tables.storage import is_there
+
+    loaded = log.load()
+    if not files or loaded is None:
+        return [], {}
+    try:
+        with rows_beside(project, session(), log, files) as rows:
+            return files, digests_read(rows, loaded)
+    except FirnlineError:
+        readable = [file for file in files if is_there(file) and is_readable(project, file.path)]
+        if len(readable) == len(files):
+            raise
+    return _turned_up(project, session, log, readable)
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ class Replicas:
     graph: Graph
     out: dict[str, FirnlineError] = field(default_factory=dict)
     """Those that do not answer, and why."""
+    doubtful: set[Copy] = field(default_factory=set)
+    """Copies that are not used any more, and not proven to be bad."""
 
     @cached_property
     def places(self) -> dict[str, Place]:
@@ -124,8 +126,9 @@ class Replicas:
             try:
                 kept = {file.path: file for record in self.known(name, url).values() for file in record.files}
                 for path in wanted & kept.keys() - found.keys():
-                    if self.places[url].size(path) == kept[path].bytes:
-                        found[path] = Copy(url, kept[path])
+                    copy = Copy(url, kept[path])
+                    if copy not in self.doubtful and self.places[url].size(path) == kept[path].bytes:
+                        found[path] = copy
             except FirnlineError as error:
                 self.failed(url, error)
         return found

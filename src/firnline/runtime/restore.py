@@ -3,12 +3,14 @@
 A copy is used only if its SHA-256 is that of the record. That says that it is what was copied, not that what was copied was what
 was published: bytes may have turned between the two. So rows are read from beside the log first; they take their place only if
 the digest of every (epoch, part) is that of its publish and the collection's checks are met. Other files need no more: what they
-say is compared with what others say of it when the log is looked at again.
+say is compared with what others say of it when the log is looked at again. A copy is withdrawn only if it is proven bad: what
+fails for another reason is told, and a copy whose rows share an (epoch, part) with a file that was not lost is left out of this
+repair only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -17,15 +19,21 @@ from firnline.errors import FirnlineError
 from firnline.model.digest import Digest
 from firnline.model.gap import Cell
 from firnline.model.replica import Copy
+from firnline.model.stored_file import StoredFile
 from firnline.plan.repairing import Step, taken_out
-from firnline.plan.restoring import damaged_data, lost_files
+from firnline.plan.restoring import damaged_data, lost_files, not_as_published
 from firnline.plan.verification import Holding, Problem, covers, data_of, published_digests
+from firnline.runtime.beside import is_readable, rows_beside
 from firnline.runtime.project import Project
 from firnline.runtime.replicas import Replicas
+from firnline.world import world
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.connect.session import SparkSession
+
+    from firnline.tables.log import Log
+    from firnline.tables.metadata import Metadata
 
 
 def copies(replicas: Replicas, log: Holding, problems: Sequence[Problem]) -> dict[str, Copy]:
@@ -85,15 +93,17 @@ class _Coming:
         from firnline.replicas.place import copied
 
         folder = f"{self._project.catalog.warehouse}/{self.log.pipeline}/{self.log.collection}/firnline/coming"
-        waiting = {path: f"{folder}/{copy.file.sha256}.parquet" for path, copy in self.step.copies}
+        attempt = world().new_id()
+        waiting = {path: f"{folder}/{attempt}-{at}.parquet" for at, (path, _) in enumerate(self.step.copies)}
         try:
             fetched = [self.replicas.fetch(self.log.collection, copy, waiting[path]) for path, copy in self.step.copies]
             if not all(fetched):
                 return False
-            rows = self._rows(waiting)
-            if not self._is_published(rows):
-                return False
-            self._recheck(rows)
+            files = self._files(waiting)
+            with rows_beside(self._project, self.session(), self._log, files, waiting) as rows:
+                if not self._is_published(self._wanted(rows), waiting):
+                    return False
+                self._recheck(self._wanted(rows))
             for path, copy in self.step.copies:
                 copied(waiting[path], path, path, copy.file.sha256)
             return True
@@ -101,34 +111,47 @@ class _Coming:
             for each in waiting.values():
                 self._project.catalog.remove(each)
 
-    def _rows(self, waiting: dict[str, str]) -> DataFrame:
-        """All rows of the (epoch, part) that are coming, also those in files that were never lost."""
+    def _files(self, waiting: Mapping[str, str]) -> list[StoredFile]:
+        """All files of the (epoch, part) that are coming, also those that were never lost."""
+        table = self._table
+        covering = {data.file.path for _, data in data_of(self.log) if any(covers(data, cell) for cell in self.step.cells)}
+        return [file for file in self._log.held(table) if file.path in covering | waiting.keys()]
+
+    def _wanted(self, rows: DataFrame) -> DataFrame:
+        """Those of the (epoch, part) that are coming."""
         from pyspark.sql import functions as F
 
         from firnline.model.names import EPOCH, PART
 
-        cells = self.step.cells
-        here = {data.file.path for _, data in data_of(self.log) if any(covers(data, cell) for cell in cells)} - waiting.keys()
-        rows = self.session().read.parquet(*waiting.values(), *sorted(here))
         wanted = ((F.col(EPOCH) == epoch) & F.col(PART).isin(*self.step.parts(epoch)) for epoch in self.step.epochs())
         return rows.where(reduce(lambda one, other: one | other, wanted))
 
-    def _is_published(self, rows: DataFrame) -> bool:
-        """Whether they are the rows that were published; if not, the files were damaged before they were copied."""
+    def _is_published(self, rows: DataFrame, waiting: Mapping[str, str]) -> bool:
+        """Whether they are the rows that were published; if not, the files were damaged before they were copied.
+
+        That they were not read says nothing of a copy that can be.
+        """
         from firnline.runtime.stored_digests import digests_read
 
-        table = self._project.log(self.log.pipeline, self.log.collection).load()
-        if table is None:
-            raise FirnlineError("LOG_UNREADABLE", f"{self.log.pipeline}.{self.log.collection} is gone")
-        stored, published = digests_read(rows, table), published_digests(self.log)
-        wrong = {
-            cell for cell in self.step.cells if stored is None or stored.get(cell, Digest()) != published.get(cell, Digest())
-        }
-        for path, copy in self.step.copies:
-            held = [data for _, data in data_of(self.log) if data.file.path == path]
-            if any(covers(data, cell) for data in held for cell in wrong):
-                self.replicas.withdraw(self.log.collection, copy.place, {copy.file.path})
+        try:
+            stored = digests_read(rows, self._table)
+        except FirnlineError:
+            unreadable = [path for path, place in waiting.items() if not is_readable(self._project, place)]
+            if not unreadable:
+                raise
+            self._withdraw(unreadable)
+            return False
+        published = published_digests(self.log)
+        wrong = {cell for cell in self.step.cells if stored.get(cell, Digest()) != published.get(cell, Digest())}
+        bad, doubtful = not_as_published(self.log, wrong, waiting)
+        self._withdraw(bad)
+        self.replicas.doubtful.update(copy for path, copy in self.step.copies if path in doubtful)
         return not wrong
+
+    def _withdraw(self, paths: Collection[str]) -> None:
+        for path, copy in self.step.copies:
+            if path in paths:
+                self.replicas.withdraw(self.log.collection, copy.place, {copy.file.path})
 
     def _recheck(self, rows: DataFrame) -> None:
         from firnline.runtime.recheck import recheck
@@ -137,6 +160,17 @@ class _Coming:
         for lower in self.step.epochs():
             epoch = graph.schedule.epoch_at(lower)
             recheck(self._project, graph, self.session(), self.log.collection, epoch, (), cells, rows)
+
+    @property
+    def _log(self) -> Log:
+        return self._project.log(self.log.pipeline, self.log.collection)
+
+    @property
+    def _table(self) -> Metadata:
+        table = self._log.load()
+        if table is None:
+            raise FirnlineError("LOG_UNREADABLE", f"{self.log.pipeline}.{self.log.collection} is gone")
+        return table
 
     @property
     def _project(self) -> Project:

@@ -45,15 +45,13 @@ def stored_digests(
     return search.result
 
 
-def digests_read(rows: DataFrame, table: Metadata) -> dict[Cell, Digest] | None:
-    """The digests of some rows of a log; None if a damaged file keeps them from being read."""
+def digests_read(rows: DataFrame, table: Metadata) -> dict[Cell, Digest]:
+    """The digests of some rows of a log; whether a damaged file kept them from being read is not what an error tells."""
     try:
         return digests(rows, columns_of(rows.schema, table.columns))
     except PySparkException as error:
         code, text = diagnosed(error)
-        if code not in _OF_FILES:
-            raise FirnlineError(code, text) from error
-        return None
+        raise FirnlineError(code, text) from error
 
 
 @dataclass(frozen=True)

@@ -109,20 +109,29 @@ def named_again(io: FileIO, table: TableMetadata, stored: StoredFile) -> DataFil
     from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
     if is_adopted(table.properties, stored.path):  # it may have columns that are nobody's any more
-        return as_adopted(table.schema(), _bare(table, stored), stored.first)
+        return as_known(table, stored, stored.path)
     try:
         file = parquet_file_to_data_file(io, table, stored.path)
     except (OSError, ValueError, KeyError):  # PyIceberg does not know columns whose names Spark's files write otherwise
-        file = _bare(table, stored)
+        return as_known(table, stored, stored.path)
     file.spec_id = table.default_spec_id
     return file
 
 
-def _bare(table: TableMetadata, stored: StoredFile) -> DataFile:
+def as_known(table: TableMetadata, stored: StoredFile, path: str) -> DataFile:
+    """A file, wherever it is now, with the statistics that the sidecar knows."""
+    file = _bare(table, stored, path)
+    if is_adopted(table.properties, stored.path):
+        return as_adopted(table.schema(), file, stored.first)
+    file.spec_id = table.default_spec_id
+    return file
+
+
+def _bare(table: TableMetadata, stored: StoredFile, path: str) -> DataFile:
     epoch = table.schema().find_field(EPOCH).field_id
     return DataFile.from_args(
         content=DataFileContent.DATA,
-        file_path=stored.path,
+        file_path=path,
         file_format=FileFormat.PARQUET,
         partition=Record(stored.part),
         record_count=stored.rows,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from firnline.model.replica import Copy, Kept
 from firnline.plan.repairing import Plan, steps_for
+from firnline.plan.restoring import not_as_published
 from firnline.plan.verification import File, Holding, Problem, problems_of
 from tests.unit.plan.test_repairing import graph, log, lose_manifest, revision
 
@@ -70,3 +71,16 @@ def test_altered_rows_come_back_where_a_file_is_not_what_was_copied() -> None:
     assert (step.how, step.cells) == ("restore", ((0, 1),))
     (step,) = steps(whole, {}, more=(altered,)).steps
     assert step.how == "recompute"
+
+
+def test_a_copy_is_bad_only_where_no_file_that_stayed_holds_rows_of_the_same_epoch_and_part() -> None:
+    whole = revision("seen", 0, lost=(0, 1))
+    (manifest,) = whole.manifests or ()
+    beside = replace(manifest.data[0], file=File("seen/0-0-second.parquet", 9, 9))
+    damaged = log("seen", replace(whole, manifests=(replace(manifest, data=(*manifest.data, beside)),)))
+    coming = {"seen/0-0.parquet", "seen/0-1.parquet"}
+    assert not_as_published(damaged, {(0, 0), (0, 1)}, coming) == ({"seen/0-1.parquet"}, {"seen/0-0.parquet"})
+    assert not_as_published(damaged, {(0, 1)}, coming) == ({"seen/0-1.parquet"}, set())
+    assert not_as_published(damaged, (), coming) == (set(), set())
+    together = {*coming, beside.file.path}
+    assert not_as_published(damaged, {(0, 0)}, together) == ({"seen/0-0.parquet", beside.file.path}, set())
