@@ -22,8 +22,9 @@ from firnline.model.replica import Copy
 from firnline.model.stored_file import StoredFile
 from firnline.plan.repairing import Step, taken_out
 from firnline.plan.restoring import damaged_data, lost_files, not_as_published
-from firnline.plan.verification import Holding, Problem, covers, data_of, published_digests
+from firnline.plan.verification import Holding, Problem, published_digests
 from firnline.runtime.beside import is_readable, rows_beside
+from firnline.runtime.exchange import files
 from firnline.runtime.project import Project
 from firnline.runtime.replicas import Replicas
 from firnline.world import world
@@ -99,8 +100,10 @@ class _Coming:
             fetched = [self.replicas.fetch(self.log.collection, copy, waiting[path]) for path, copy in self.step.copies]
             if not all(fetched):
                 return False
-            files = self._files(waiting)
-            with rows_beside(self._project, self.session(), self._log, files, waiting) as rows:
+            found = self._files()
+            if found is None:
+                return False  # somebody else has exchanged some of them
+            with rows_beside(self._project, self.session(), self._log, found, waiting) as rows:
                 if not self._is_published(self._wanted(rows), waiting):
                     return False
                 self._recheck(self._wanted(rows))
@@ -111,11 +114,11 @@ class _Coming:
             for each in waiting.values():
                 self._project.catalog.remove(each)
 
-    def _files(self, waiting: Mapping[str, str]) -> list[StoredFile]:
-        """All files of the (epoch, part) that are coming, also those that were never lost."""
-        table = self._table
-        covering = {data.file.path for _, data in data_of(self.log) if any(covers(data, cell) for cell in self.step.cells)}
-        return [file for file in self._log.held(table) if file.path in covering | waiting.keys()]
+    def _files(self) -> list[StoredFile] | None:
+        """All files of the (epoch, part) that are coming, also those that were never lost; None if the log has others by now."""
+        covering = files(self.log, self.step.cells)
+        held = [file for file in self._log.held(self._table) if file.path in covering]
+        return held if {file.path for file in held} == covering else None
 
     def _wanted(self, rows: DataFrame) -> DataFrame:
         """Those of the (epoch, part) that are coming."""
