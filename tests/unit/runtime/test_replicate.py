@@ -592,3 +592,17 @@ def test_copies_of_a_retired_log_go_with_its_files(project: Project) -> None:
     assert Trash(project.catalog).records(control) == []
     assert [path for place in (b, c) for path in (place / "web" / "seen").rglob("*") if path.is_file()] == []
     assert any((b / "web" / "visits").rglob("*.parquet"))
+
+
+def test_a_copy_that_could_not_be_removed_stays_recorded(project: Project) -> None:
+    run(project)
+    b, _ = folders(project)
+    copy = next((b / "web" / "seen").rglob("*.parquet"))
+    path = str(copy.relative_to(b))
+    copy.unlink()
+    copy.mkdir()
+    graph = project.graph("web")
+    with pytest.raises(FirnlineError, match="REPLICA_UNAVAILABLE"):
+        forget(project, graph, [f"{project.catalog.warehouse}/{path}"])
+    recorded = Replicas(project, graph).records("seen", graph.replicas[0]).values()
+    assert path in {file.path for record in recorded for file in record.files}
