@@ -19,7 +19,7 @@ _TO_TIME = frozenset(["date", "timestamp", "to_date", "try_to_date", "to_timesta
 _ALIKE = frozenset(
     ["==", "=", "!=", "<>", "<", ">", "<=", ">=", "<=>", "in", "coalesce", "nvl", "ifnull", "nullif", "if", "when"]
 )
-_MORE_ALIKE = frozenset(["greatest", "least", "datediff", "date_diff", "months_between"])
+_MORE_ALIKE = frozenset(["between", "greatest", "least", "datediff", "date_diff", "months_between"])
 """What takes a text beside a time for a time."""
 
 Kinds = Callable[[Sequence[Expression]], list[str]]

@@ -40,6 +40,7 @@ def test_a_cast_of_a_word(text: str, word: str | None) -> None:
     [
         ("d >= 'today'", "today"),
         ("s = 'a' or d in ('2026-01-01', 'yesterday')", "yesterday"),
+        ("d between '2026-01-01' and 'today'", "today"),
         ("coalesce(d, 'now')", "now"),
         ("s = 'today'", None),
         ("case when d > '2026-01-01' then 'today' end", None),
