@@ -176,7 +176,7 @@ def settle(project: Project, graph: Graph) -> None:
         known = present.generations if present is not None else {}
         seen = [each.name for each in graph.collections if not known or each.name in known]
         heads = {name: project.log(graph.name, name).head() for name in seen}
-        now = cut({name: head.description if head else None for name, head in heads.items()})
+        now = cut({name: head.description if head and head.snapshot is not None else None for name, head in heads.items()})
         control.settle(partial(settled, name=found.name, found=now))
         _tell(project, graph)
 

@@ -460,9 +460,11 @@ def test_whoever_looked_before_a_rewind_cannot_begin_the_frontier(project: Proje
 
 @pytest.mark.parametrize("is_undone", [False, True])
 def test_whoever_looked_before_a_rewind_of_a_source_alone_cannot_begin_the_frontier(fresh: Project, is_undone: bool) -> None:
+    fresh.log("web", "seen").create(COLUMNS, ("k",), 0, {})
     back(fresh, 1)
     if is_undone:
         forth(fresh)
+    assert fresh.control("web").frontier() is None, "a log that holds nothing is complete nowhere"
     with pytest.raises(FirnlineError, match="GENERATION_CHANGED"):
         fresh.control("web").advance(Frontier(1, {"visits": 0, "seen": 0}))
 
