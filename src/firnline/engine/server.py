@@ -1,8 +1,8 @@
 """The warm engine of a project: a Spark Connect server on the loopback address that outlives tasks.
 
 At most one runs: its supervisor holds ``lock``. ``state.json``, which only its owner can read, says where it answers and by which
-token; that stays when the supervisor starts a dead server again. Who works on it holds ``in-use``, as others may: an engine that
-is to stop takes nobody new and waits until nobody holds it. The kernel lets go of what killed processes held.
+token; both are others when the supervisor starts a dead server again. Who works on it holds ``in-use``, as others may: an engine
+that is to stop takes nobody new and waits until nobody holds it. The kernel lets go of what killed processes held.
 """
 
 from __future__ import annotations

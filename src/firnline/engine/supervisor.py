@@ -1,8 +1,8 @@
 """``python -m firnline.engine.supervisor ROOT``: keep a project's engine alive until SIGTERM.
 
-A server that dies is started again, on the same port and with the same token; one that keeps dying at once is given up. The first
-SIGTERM drains: nobody new is let in, and the server ends when the last one has left. The second ends it now. The server does not
-outlive this process, however it ends.
+A server that dies is started again, on another port and with another token: who took its port meanwhile was sent the old one. One
+that keeps dying at once is given up. The first SIGTERM drains: nobody new is let in, and the server ends when the last one has
+left. The second ends it now. The server does not outlive this process, however it ends.
 """
 
 from __future__ import annotations
@@ -57,15 +57,16 @@ class Supervisor:
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 signal.signal(number, self._hear)
             self._engine.log.unlink(missing_ok=True)
-            state = State("starting", os.getpid(), _free_port(), secrets.token_urlsafe(32), driver=driver_hash(self._settings))
-            failures = 0
+            made_by, failures, restarts = driver_hash(self._settings), 0, 0
             while not self._asked and failures < _MOST_FAILURES:
                 began = time.monotonic()
+                place = (_free_port(), secrets.token_urlsafe(32))
+                state = State("starting", os.getpid(), *place, restarts=restarts, driver=made_by)
                 self._engine.tell(state)
                 server = self._launched(state)
                 self._watch(server, state)
                 failures = 0 if time.monotonic() - began > _SETTLED_SECONDS else failures + 1
-                state = replace(state, phase="starting", restarts=state.restarts + 1, since=time.time())
+                restarts += 1
         return 0 if self._asked else 1
 
     def _hear(self, *_: object) -> None:
