@@ -52,10 +52,11 @@ def diff(
 def _environment(project: Project, asked: str) -> Project:
     """A profile of this project, or the project in a folder."""
     from firnline.runtime.project import Project
-    from firnline.settings import Settings
+    from firnline.settings import FILE, Settings
 
-    if Path(asked).expanduser().is_dir():
-        return Project.load(Path(asked).expanduser())
+    folder = Path(asked).expanduser()
+    if (folder / FILE).is_file():
+        return Project.load(folder)
     return Project(Settings.load(project.settings.root, asked))
 
 

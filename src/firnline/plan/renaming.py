@@ -93,7 +93,7 @@ def forgotten(present: Agreement, collection: str) -> Agreement:
 
     gaps = (each for each in present.gaps.gaps if not is_of(each.collection, collection))
     left = tuple(replace(each, before=others(each.before), after=others(each.after)) for each in gaps)
-    frontier = present.frontier and replace(present.frontier, generations=others(present.frontier.generations))
+    frontier = begun_anew(present, collection).frontier
     upper = None if frontier is None else frontier.upper
     return replace(
         present,
@@ -103,6 +103,21 @@ def forgotten(present: Agreement, collection: str) -> Agreement:
         names=others(present.names),
         spent=tuple(sorted({*present.spent, known_as(present, collection)})),
     )
+
+
+def begun_anew(present: Agreement, collection: str) -> Agreement:
+    """What the control table says once a collection's log is another one, whose generations are counted anew.
+
+    >>> from firnline.plan.frontier import Frontier
+    >>> present = Agreement(Frontier(3, {"sales": 1, "sales__ab12": 1, "visits": 1}))
+    >>> begun_anew(present, "sales").frontier
+    Frontier(upper=3, generations={'visits': 1})
+    """
+    found = present.frontier
+    if found is None:
+        return present
+    left = {name: of for name, of in found.generations.items() if not is_of(name, collection)}
+    return replace(present, frontier=replace(found, generations=left))
 
 
 def _gap(gap: Gap, name: Name) -> Gap:

@@ -21,6 +21,7 @@ from firnline.model.epoch import Epoch
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.foreign import is_foreign
 from firnline.model.graph import Graph
+from firnline.plan.renaming import begun_anew
 from firnline.runtime.advance import Outcome, advance, complete
 from firnline.runtime.branch import Note, check_whole, is_shared
 from firnline.runtime.offline_plan import offline_plans
@@ -112,7 +113,9 @@ class Running:
         if where is None or not tables or not all(self._is_all_theirs(each.name) for each in tables):
             return False
         Trash(catalog).put_tables(where, tables)
-        return all(catalog.forget(table) for table in tables)
+        is_gone = all(catalog.forget(table) for table in tables)
+        self.project.control(self.graph.name).rename(lambda present: begun_anew(present, name))
+        return is_gone
 
     def _is_all_theirs(self, name: str) -> bool:
         """Whether a log holds nothing but what it shares with the pipeline's, or took from there."""

@@ -136,9 +136,9 @@ def sides(
 def _elsewhere(project: Project, graph: Graph, other: Project) -> Graph:
     """The pipeline of another environment, if the two can be compared."""
     ours, theirs = project.settings, other.settings
-    if (ours.warehouse, ours.catalog_uri) == (theirs.warehouse, theirs.catalog_uri):
-        what = f"{_named(project, other)!r} has the same warehouse and catalog as this one: {theirs.warehouse}"
-        raise FirnlineError("BAD_OPTION", what, todo="FIRNLINE_* in the environment is said of both: say it in the file.")
+    if (ours.catalog_uri, ours.catalog_options) == (theirs.catalog_uri, theirs.catalog_options):
+        what = f"{_named(project, other)!r} has the same catalog as this one, and so the same tables"
+        raise FirnlineError("BAD_OPTION", what, todo="FIRNLINE_CATALOG_URI is said of both: say catalog_uri in the file.")
     found = other.graph(graph.name)
     if found.schedule.timed != graph.schedule.timed:
         raise FirnlineError("BAD_OPTION", f"the epochs of {graph.name!r} are intervals of time on one side only")

@@ -36,14 +36,14 @@ from firnline.runtime.forgetting import (
 from firnline.runtime.merge import by_part
 from firnline.runtime.project import Declared, Project
 from firnline.runtime.proof import Proof, prove
-from firnline.runtime.renaming import inputs_of, keep_all
+from firnline.runtime.renaming import check_renamed, inputs_of
 from firnline.runtime.safepoint import let_go_upto, safe_point
 from firnline.tables.control import TABLE
 from firnline.tables.erasing import base_of, replace_all, start_of, strays
 from firnline.tables.layers import layers
 from firnline.tables.log import Log, cut_into, entries_of, head_of
 from firnline.tables.sidecar import Sidecar
-from firnline.tables.trash import Trash
+from firnline.tables.trash import ERASED, Trash
 from firnline.world import world
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class _Erasing:
         from firnline.runtime.stage_run import StageRun
 
         _ = self.cone
-        keep_all(self.project, self.graph)
+        check_renamed(self.project, self.graph, "ERASURE_BLOCKED")
         self._check_reached()
         seen = self._table(self.source)
         if seen.current is None:
@@ -216,7 +216,7 @@ class _Erasing:
         catalog = self.project.catalog
         control = catalog.table(self.graph.name, TABLE)
         records = [] if control is None else Trash(catalog).records(control)
-        folders = (folder for record in records for folder in record.folders)
+        folders = (folder for record in records if record.why != ERASED for folder in record.folders)
         check_reached(self.graph, catalog.names(self.graph.name) - {TABLE}, folders)
 
     def _settled(self) -> int:

@@ -142,11 +142,12 @@ def _held(project: Project, table: Metadata, snapshot: int) -> list[StoredFile]:
 
 def _listed(project: Project, table: Metadata, manifest: Manifest) -> tuple[StoredFile, ...]:
     """The data files that a manifest names. No manifest changes: one that was read need not be read again."""
-    if manifest.path not in _LISTED:
+    found = _LISTED.get(manifest.path)
+    if found is None:
         if len(_LISTED) >= _MOST_LISTED:
             _LISTED.clear()
-        _LISTED[manifest.path] = project.catalog.listed(table, manifest)
-    return _LISTED[manifest.path]
+        found = _LISTED[manifest.path] = project.catalog.listed(table, manifest)
+    return found
 
 
 def _concordance(project: Project) -> Concordance:

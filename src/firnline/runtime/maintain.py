@@ -336,11 +336,14 @@ class _Maintenance:
             yield Done(step, time.monotonic() - began, error)
 
     def _pieces(self, table: Metadata, record: Record) -> list[Piece] | None:
-        """The files of a record that nobody names; None as long as a branch, or what this one branched from, needs some of it."""
-        own = self._named(self.tables())
+        """The files of a record that nobody names; None as long as a branch, or what this one branched from, needs some of it.
+
+        Or as long as a log is there that was about to be forgotten when somebody died.
+        """
+        own = [*self.tables()]
         others = [each for space in self._others() for each in self.tables(space)]
-        pieces = self.trash.contents(table, record, own)
-        if any(each.location in record.folders for each in others):
+        pieces = self.trash.contents(table, record, self._named(own))
+        if any(each.location in record.folders for each in (*own, *others)):
             return None
         elsewhere = self._named(others)
         return None if any(file_key(piece.path) in elsewhere for piece in pieces) else pieces

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from firnline.incremental.condition import literals
 from firnline.model.digest import Digest
 from firnline.model.feed import EVENTS
-from firnline.model.names import QUARANTINE, quoted
+from firnline.model.names import QUARANTINE, parted, quoted
 from firnline.runtime.forgetting import made_before, stray_copies
 from firnline.runtime.merge import by_part
 from firnline.runtime.project import Declared, Project
@@ -26,6 +26,7 @@ from firnline.tables.avro import unpacked
 from firnline.tables.control import TABLE as CONTROL
 from firnline.tables.erasing import strays
 from firnline.tables.log import head_of
+from firnline.tables.plain import NAMESPACE
 from firnline.tables.trash import file_key
 from firnline.world import world
 
@@ -116,11 +117,20 @@ class _Proving:
         graph = self.declared.graph
         cone = (self.source, *graph.descendants(self.source))
         for name in cone:
-            self.left += (Left(path, "a plain table still has what it held before; erase again") for path in self._outdated(name))
+            what = "a plain table still has what it held before; erase again"
+            if graph.collection(name).publish != "table":
+                what = f"the code publishes no plain table any more, and this one has what it held: drop {graph.name}{NAMESPACE}.{name}"
+            self.left += (Left(path, what) for path in self._outdated(name))
         for name in made_before(self.project, graph, cone):
-            again = f"firnline plan {name.partition('.')[0]} --retire {name.partition('.')[2]}"
-            what = "it comes of these rows, and no erasure reaches other pipelines: take it out of the code, let go of it"
-            self.left.append(Left(name, f"{what} ({again}), empty the trash (firnline maintain --grace 0s), and put it back"))
+            space, _, of = name.partition(".")
+            pipeline, branch = parted(space)
+            what, emptied = (
+                "it comes of these rows, and no erasure reaches other pipelines",
+                f"firnline maintain {pipeline} --grace 0s",
+            )
+            again = f"take it out of the code, let go of it (firnline plan {pipeline} --retire {of}), empty the trash ({emptied})"
+            dropped = f"drop the branch (firnline branch drop {branch} --pipeline {pipeline}), empty the trash ({emptied})"
+            self.left.append(Left(name, f"{what}: {dropped if branch else f'{again}, and put it back'}"))
 
     def _outdated(self, name: str) -> list[str]:
         """The files of a collection's plain table that are not those of its present rows."""

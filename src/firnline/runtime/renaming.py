@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from firnline.errors import FirnlineError
 from firnline.model.declaration import Collection
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.foreign import is_foreign
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from firnline.tables.metadata import Metadata
     from firnline.tables.sidecar import Input, Sidecar
 
-_COPIES = "firnline/replicas"
 _logger = logging.getLogger(__name__)
 
 
@@ -104,13 +104,23 @@ def keep_renamed(project: Project, graph: Graph, collection: str) -> bool:
 
 def keep_all(project: Project, graph: Graph) -> None:
     """Let all renamed collections of a pipeline have their logs."""
+    there = project.catalog.names(graph.name)
     for each in graph.collections:
-        keep_renamed(project, graph, each.name)
+        if each.name not in there:
+            keep_renamed(project, graph, each.name)
+
+
+def check_renamed(project: Project, graph: Graph, code: str) -> None:
+    """Refuse, before anything is changed, what would pass over logs that have their old names yet."""
+    for new, old in renames(project, graph).items():
+        todo = f"Let it have its name first: firnline approve {graph.name}"
+        raise FirnlineError(code, f"{new!r} goes on with the log of {old!r}, which has its old name yet", todo=todo)
 
 
 def _keep(project: Project, graph: Graph, old: str, new: str) -> None:
     from firnline.runtime.forgetting import forget_notes
     from firnline.tables import determinants, plain, views
+    from firnline.tables.trash import COPIED
 
     catalog, pipeline = project.catalog, graph.name
     project.control(pipeline).rename(lambda present: renamed(present, old, new))
@@ -122,7 +132,7 @@ def _keep(project: Project, graph: Graph, old: str, new: str) -> None:
             catalog.rename(f"{pipeline}{plain.NAMESPACE}", old, new)
     logs = sorted((each for each in catalog.names(pipeline) if is_of(each, old)), key=lambda each: each == old)
     for each in logs:
-        _move(project, f"{pipeline}/{each}/{_COPIES}", f"{pipeline}/{called(each, old, new)}/{_COPIES}")
+        _move(project, f"{pipeline}/{each}/{COPIED}", f"{pipeline}/{called(each, old, new)}/{COPIED}")
         catalog.rename(pipeline, each, called(each, old, new))
         world().reach("rename.moved")
 

@@ -33,6 +33,7 @@ from firnline.plan.rewinding import (
     undone,
 )
 from firnline.runtime.project import Project
+from firnline.runtime.renaming import check_renamed, inputs_of, keep_all
 from firnline.world import world
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def rewind(
         approvals: What is approved with it.
     """
     settle(project, graph)
+    _with_names(project, graph, is_dry=is_dry)
     stages = scope(graph, stage)
     begun = Rewind(name or _name(), to, to, {}, since=world().now().isoformat(timespec="seconds"), owner=owner, stages=stages)
     before = heads_of(project, graph, logs_of(stages, project.catalog.names(graph.name)))
@@ -121,6 +123,7 @@ def undo(project: Project, graph: Graph, owner: str, *, is_dry: bool = False) ->
     from firnline.tables.rewinding import not_undoable
 
     settle(project, graph)
+    _with_names(project, graph, is_dry=is_dry)
     newest, logs = _newest(project, graph)
     before, (to, ends) = heads_of(project, graph, logs), _undoable(project, graph, newest, logs)
     since = world().now().isoformat(timespec="seconds")
@@ -138,6 +141,14 @@ def undo(project: Project, graph: Graph, owner: str, *, is_dry: bool = False) ->
         if any(each.name == given_up_as(begun.name) for each in control.agreement().rewinds):
             raise not_undoable(project.log(graph.name, logs[0]))
     return report
+
+
+def _with_names(project: Project, graph: Graph, *, is_dry: bool) -> None:
+    """Let renamed collections have their logs first: one that the code does not lead to would not go back."""
+    if is_dry:
+        check_renamed(project, graph, "REWIND_BLOCKED")
+    else:
+        keep_all(project, graph)
 
 
 def _undoable(project: Project, graph: Graph, rewind: str, logs: tuple[str, ...]) -> tuple[int, dict[str, int]]:
@@ -218,7 +229,7 @@ def _is_void(project: Project, graph: Graph, sidecar: Sidecar, upper: int) -> bo
     """Whether something was made from epochs that its inputs do not hold any more."""
     from firnline.tables.reusing import rewound_since
 
-    for name, of in sidecar.inputs.items():
+    for name, of in inputs_of(project, graph, sidecar).items():
         log = project.log(graph.name, name)
         head = log.head()
         if head is not None and head.description.generation != of.generation:

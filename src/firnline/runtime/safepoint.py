@@ -108,13 +108,25 @@ def _other_pipelines(project: Project, graph: Graph) -> Iterator[Hold]:
         try:
             other = project.graph(name)
         except FirnlineError:
-            todo = f"mend {name!r}, which does not load: it may read this one"
-            yield Hold("pipeline", name, graph.schedule.start, release=todo)
+            at, todo = _of_unknown(project, graph, name)
+            yield Hold("pipeline", name, at, release=todo)
             continue
         readers = [each for each in other.collections if any(of.startswith(f"{graph.name}.") for of in each.inputs)]
         taken = [head.description.upper for each in readers if (head := project.log(name, each.name).head()) is not None]
         if taken:
             yield Hold("pipeline", name, min(taken), release=_release(name))
+
+
+def _of_unknown(project: Project, graph: Graph, space: str) -> tuple[int, str]:
+    """Where a pipeline or branch that does not load may have stopped reading, and what to do about it."""
+    from firnline.tables.control import TABLE
+
+    todo = f"mend {space!r}, which does not load: it may read this one"
+    if parted(space)[1] is None:
+        return graph.schedule.start, todo
+    heads = [project.log(space, name).head() for name in project.catalog.names(space) - {TABLE}]
+    ends = [head.description.upper for head in heads if head is not None]
+    return min(ends, default=graph.schedule.start), f"{todo}; {_release(space)}"
 
 
 def _release(space: str) -> str:

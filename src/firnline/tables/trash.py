@@ -108,8 +108,9 @@ class Trash:
             dropped += (of for record in records for of in record.dropped)
             folder = f"{each.location}/metadata"
             versions = (found for found in self.tables.paths(folder) if found.endswith(".metadata.json"))
-            copied = self.tables.paths(f"{each.location}/{COPIED}")
-            files += self.tables.paths(each.location) if why == ERASED else (*versions, *(of.path for of in records), *copied)
+            copied = self.tables.paths(f"{each.location.rpartition('/')[0]}/{each.name}/{COPIED}")  # by name, wherever the log is
+            files += self.tables.paths(each.location) if why == ERASED else (*versions, *(of.path for of in records))
+            files += sorted({*copied} - {*files})
             folders.append(each.location)
             adopted += _adopted(each.properties)
         record = Record(path, world().now(), why, tuple(dropped), tuple(files), tuple(folders), tuple(adopted))

@@ -214,9 +214,9 @@ def test_a_driver_that_yarn_is_asked_about_fails_like_another(plain: Project, mo
 def test_an_epoch_that_is_not_over_waits(tmp_path: Path) -> None:
     compiled(make_project(tmp_path, web=WEB.replace("schedule=1, start=0", 'schedule="@daily", start="2026-01-01"')), "web")
     operator = AdvanceOperator(task_id="visits", root=str(tmp_path), pipeline="web", collection="visits")
-    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    context = {"data_interval_start": today, "data_interval_end": today + timedelta(days=1), "params": {}}
-    with pytest.raises(AirflowException, match=f"visits at {today.date()}: EPOCH_NOT_OVER") as caught:
+    day = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    context = {"data_interval_start": day, "data_interval_end": day + timedelta(days=1), "params": {}}
+    with pytest.raises(AirflowException, match=f"visits at {day.date()}: EPOCH_NOT_OVER") as caught:
         operator.execute(context)
     assert not isinstance(caught.value, AirflowFailException), "a retry may find it over"
 

@@ -25,6 +25,9 @@ SETTINGS = """
 
     [profile.same]
     trash = "2d"
+
+    [profile.elsewhere]
+    warehouse = "elsewhere"
 """
 PIPELINE = """
     import firnline as fl
@@ -123,8 +126,9 @@ def test_two_projects_are_compared(web: Project, tmp_path: Path) -> None:
     ("other", "said"),
     [
         ("nowhere", "there is no [profile.nowhere]"),
-        ("same", "'same' has the same warehouse and catalog as this one"),
-        (".", "the same warehouse and catalog as this one"),
+        ("same", "'same' has the same catalog as this one"),
+        ("elsewhere", "'elsewhere' has the same catalog as this one"),
+        (".", "the same catalog as this one"),
     ],
 )
 def test_what_is_no_other_environment_is_refused(web: Project, other: str, said: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tests.project import command, make_project
@@ -20,5 +20,5 @@ PIPELINE = """
 
 def test_an_epoch_that_is_not_over_is_not_run(tmp_path: Path) -> None:
     make_project(tmp_path, timed=PIPELINE)
-    told = command(tmp_path, "run", "timed", "--to", datetime.now(UTC).isoformat(), "--json", code=1)
+    told = command(tmp_path, "run", "timed", "--to", (datetime.now(UTC) + timedelta(days=1)).isoformat(), "--json", code=1)
     assert told["error"]["code"] == "EPOCH_NOT_OVER"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -133,3 +134,17 @@ def test_a_branch_of_another_pipeline_holds_where_it_ends(project: Project) -> N
         check_free(graph, safe.holds, 4)
     drop(project, "daily", "what_if")
     assert safe_point(project, graph).at == 3
+
+
+def test_a_branch_whose_code_is_gone_holds_no_more_than_it_read(project: Project, tmp_path: Path) -> None:
+    graph, code = project.graph("web"), tmp_path / "try"
+    shutil.copytree(project.settings.root / "include", code / "include")
+    shutil.copy(project.settings.root / "firnline.toml", code)
+    create(project, project.graph("daily"), "what_if", 2, str(code))
+    published(project, 3)
+    shutil.rmtree(code)
+    there = Project.load(project.settings.root)
+    (hold,) = (each for each in safe_point(there, graph).holds if each.name == "daily__what_if")
+    assert hold.at == 2
+    assert "does not load" in hold.release
+    assert "firnline branch drop what_if --pipeline daily" in hold.release

@@ -17,6 +17,7 @@ from firnline.runtime.plain_tables import bring_up
 from firnline.runtime.project import Project
 from firnline.runtime.renaming import keep_renamed, known_names, renames
 from firnline.runtime.retiring import retire
+from firnline.runtime.rewind import rewind
 from firnline.runtime.status import status
 from firnline.runtime.verify import verify
 from firnline.tables.control import TABLE
@@ -140,3 +141,15 @@ def test_a_name_that_is_given_back_or_taken_up_again_means_what_it_says(visits: 
     assert (agreement.names, agreement.spent) == ({}, ("visits",))
     with pytest.raises(FirnlineError, match="NO_SUCH_COLLECTION"):
         retire(made, made.graph("web"), "hits")
+
+
+def test_a_rewind_takes_renamed_collections_along(visits: Path) -> None:
+    made = called(visits, "views")
+    graph = made.graph("web")
+    with pytest.raises(FirnlineError, match=r"REWIND_BLOCKED.*'views' goes on with the log of 'visits'"):
+        rewind(made, graph, 1, None, "ana", is_dry=True)
+    assert "visits" in made.catalog.names("web"), "what only tells changes nothing"
+    rewind(made, graph, 1, None, "ana")
+    head = made.log("web", "views").head()
+    assert head is not None
+    assert (head.description.generation, head.description.upper) == (1, 1)
