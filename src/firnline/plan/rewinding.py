@@ -106,6 +106,10 @@ def rewound(graph: Graph, present: Agreement, rewind: Rewind, heads: Mapping[str
     for gap in present.gaps.gaps:
         if gap.collection in heads and any(span.last >= to for span in gap.spans):
             what = f"{graph.name}.{gap.collection} has a gap after {label(to)}: 'firnline repair {graph.name}' closes it"
+            if gap.made_good is not None:
+                what = (
+                    f"{graph.name}.{gap.collection} lost rows for good before {label(gap.made_good)}: go back to there, or later"
+                )
             raise FirnlineError("REWIND_BLOCKED", what)
     logs = {name: head.generation + 1 for name, head in heads.items()}
     upper = max((frontier.upper if frontier else to, *(each.upper for each in present.rewinds if each.undoes is None)))

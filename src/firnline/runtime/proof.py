@@ -119,7 +119,7 @@ class _Proving:
         for name in cone:
             what = "a plain table still has what it held before; erase again"
             if graph.collection(name).publish != "table":
-                what = f"the code publishes no plain table any more, and this one has what it held: drop {graph.name}{NAMESPACE}.{name}"
+                what = f"no code publishes this plain table now, and it has what it held: drop {graph.name}{NAMESPACE}.{name}"
             self.left += (Left(path, what) for path in self._outdated(name))
         for name in made_before(self.project, graph, cone):
             space, _, of = name.partition(".")

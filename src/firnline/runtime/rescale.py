@@ -110,7 +110,7 @@ def _check(project: Project, planned: Rescale) -> None:
         more = f", and {len(damage) - 1} more" if len(damage) > 1 else ""
         raise FirnlineError("LOG_DAMAGED", f"{name} is not rescaled: {damage[0].what}{more}")
     if log.gaps:
-        todo = "Bring the rows back with 'firnline repair', or wait until the next epoch has made the gap good."
+        todo = "Bring the rows back with 'firnline repair': as long as some are missing, a log keeps its parts."
         raise FirnlineError("LOG_DAMAGED", f"{name} is not rescaled: it has gaps, which are told by part", todo=todo)
 
 
