@@ -166,12 +166,12 @@ def test_what_fails_is_kept_back_and_what_warns_is_told(
 def test_a_check_that_fails_among_epochs_computed_at_once_names_its_epoch_and_all_files_may_be_mended(
     project: MakeProject, spark: SparkSession
 ) -> None:
-    made = project(gated=GATED.partition("    @gated.stage")[0])
+    made = project(atonce=GATED.replace("gated", "atonce").partition("    @atonce.stage")[0])
     put_json(made, "orders_are_sane", ORDERS[0])
     for epoch, amount in enumerate((5, 6, -7, 8)):
         put(made, epoch, (1, epoch, "ann", amount))
-    run_epoch(made, spark, "gated", "0")
-    outcomes = advance(made, made.declared("gated"), spark, "orders", Epoch(3, 4))
+    run_epoch(made, spark, "atonce", "0")
+    outcomes = advance(made, made.declared("atonce"), spark, "orders", Epoch(3, 4))
     first = next(outcomes)
     assert (first.epoch, first.at_once) == (Epoch(1, 2), 3)
     with pytest.raises(FirnlineError, match=r"^CHECK_FAILED: source 'orders' at 2: .*'orders_are_sane' on the delta"):
@@ -179,8 +179,8 @@ def test_a_check_that_fails_among_epochs_computed_at_once_names_its_epoch_and_al
 
     put(made, 2, (1, 2, "ann", 70))
     put(made, 3, (1, 3, "ann", 80))
-    run_epoch(made, spark, "gated", "3")
-    assert [amount for _, _, amount in rows(made, made.graph("gated"), "orders")] == [5.0, 6.0, 70.0, 80.0]
+    run_epoch(made, spark, "atonce", "3")
+    assert [amount for _, _, amount in rows(made, made.graph("atonce"), "orders")] == [5.0, 6.0, 70.0, 80.0]
 
 
 def test_all_numbers_of_all_suites_take_one_pass(
