@@ -22,6 +22,7 @@ from firnline.runtime.erase import Report, erase, planned
 from firnline.runtime.maintain import tidied
 from firnline.runtime.merge import Merge, merge
 from firnline.runtime.project import EXPECTATIONS, Project
+from firnline.runtime.renaming import keep_all
 from firnline.runtime.replicate import replicate
 from firnline.runtime.retiring import retire
 from firnline.runtime.safepoint import hold, release
@@ -308,6 +309,9 @@ def test_whoever_dies_erases_again_and_epochs_may_come_between(project: MakeProj
     release(made, "small", "bi")
     made = project(small=SMALL.replace('F.sum("n")', '(F.sum("n") + 1)').replace("often", "frequent"))
     graph = made.graph("small")
+    with pytest.raises(FirnlineError, match=r"ERASURE_BLOCKED.*'frequent' goes on with the log of 'often'"):
+        planned(made, spark, graph, "items", "who = 'customer 1'", quarantine=False)
+    keep_all(made, graph)
     with pytest.raises(FirnlineError, match="CHANGE_NOT_APPROVED"):
         planned(made, spark, graph, "items", "who = 'customer 1'", quarantine=False)
     assert made.log("small", "items").head() == before, "rows do not become others because some are forgotten"
