@@ -5,7 +5,8 @@ Each test on Spark has a project of its own, which the session's catalog is poin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,3 +62,13 @@ def project(lake: tuple[Path, SparkSession], tmp_path: Path) -> Callable[..., Pr
 def amplab(lake: tuple[Path, SparkSession], tmp_path: Path) -> Project:
     copy_amplab(tmp_path)
     return make_project(tmp_path, f'work = "{lake[0]}"\n')
+
+
+@pytest.fixture
+def far_away(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Whoever asks lives in another time zone."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "America/New_York")
+        time.tzset()
+        yield
+    time.tzset()

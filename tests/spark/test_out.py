@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -67,16 +66,6 @@ SALES = """
     def spend(orders):
         return orders.groupBy("customer").agg(F.sum("amount").alias("spent"), F.count("*").alias("n"))
 """
-
-
-@pytest.fixture
-def far_away(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Whoever asks lives in another time zone."""
-    with monkeypatch.context() as patch:
-        patch.setenv("TZ", "America/New_York")
-        time.tzset()
-        yield
-    time.tzset()
 
 
 @pytest.mark.usefixtures("far_away")

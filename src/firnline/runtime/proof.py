@@ -124,13 +124,11 @@ class _Proving:
         for name in made_before(self.project, graph, cone):
             space, _, of = name.partition(".")
             pipeline, branch = parted(space)
-            what, emptied = (
-                "it comes of these rows, and no erasure reaches other pipelines",
-                f"firnline maintain {pipeline} --grace 0s",
-            )
-            again = f"take it out of the code, let go of it (firnline plan {pipeline} --retire {of}), empty the trash ({emptied})"
-            dropped = f"drop the branch (firnline branch drop {branch} --pipeline {pipeline}), empty the trash ({emptied})"
-            self.left.append(Left(name, f"{what}: {dropped if branch else f'{again}, and put it back'}"))
+            what = "it comes of these rows, and no erasure reaches other pipelines"
+            todo = f"take it out of the code, let go of it (firnline plan {pipeline} --retire {of}), put it back after that"
+            if branch is not None:
+                todo = f"drop the branch (firnline branch drop {branch} --pipeline {pipeline})"
+            self.left.append(Left(name, f"{what}: {todo}, and empty the trash (firnline maintain {pipeline} --grace 0s)"))
 
     def _outdated(self, name: str) -> list[str]:
         """The files of a collection's plain table that are not those of its present rows."""

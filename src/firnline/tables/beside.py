@@ -7,7 +7,6 @@ Iceberg reaches it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 from firnline.model.stored_file import StoredFile
 from firnline.tables.catalog import Catalog
@@ -16,11 +15,9 @@ from firnline.tables.exchanging import as_known
 from firnline.tables.layers import LOWER
 from firnline.tables.log import ATTEMPT, Log, staged_by
 
-_NOWHERE_ELSE: Mapping[str, str] = MappingProxyType({})
-
 
 def name_beside(
-    catalog: Catalog, log: Log, attempt: str, files: Sequence[StoredFile], places: Mapping[str, str] = _NOWHERE_ELSE
+    catalog: Catalog, log: Log, attempt: str, files: Sequence[StoredFile], places: Mapping[str, str]
 ) -> tuple[int, int]:
     """Name data files, those of ``places`` where they are now; the snapshot, and the one that it stands on."""
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Iterator
 from datetime import datetime
 
 import pytest
@@ -12,15 +10,6 @@ import pytest
 from firnline.engine.zone import in_utc
 
 NOON = datetime(2026, 1, 1, 12)
-
-
-@pytest.fixture
-def far_away(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with monkeypatch.context() as patch:
-        patch.setenv("TZ", "America/New_York")
-        time.tzset()
-        yield
-    time.tzset()
 
 
 @pytest.mark.usefixtures("far_away")

@@ -179,13 +179,18 @@ def test_rewinds_are_undone_one_by_one(project: Project) -> None:
         forth(project)
 
 
-def test_an_undo_is_given_up_if_maintenance_drops_what_it_needs_meanwhile(project: Project) -> None:
+def give_up(project: Project) -> None:
+    """Go back, and have the undo of it meet that maintenance drops what it needs."""
     back(project, 1)
     dropped = At("rewind.decided", lambda: project.log("web", "seen").expire(timedelta()))
     with replaced(dropped), pytest.raises(FirnlineError, match="REWIND_NOT_UNDOABLE"):
         forth(project)
     assert {name: upper for name, (upper, _) in held(project).items()} == {"visits": 1, "seen": 1}
     assert project.control("web").agreement().open_rewind() is None
+
+
+def test_an_undo_is_given_up_if_maintenance_drops_what_it_needs_meanwhile(project: Project) -> None:
+    give_up(project)
     assert frontier(project).upper == 1
     assert is_sound(project)
     replay(project, 1, 2)
@@ -197,12 +202,7 @@ def test_an_undo_is_given_up_where_no_epoch_was_ever_complete(project: Project) 
     table = project.catalog.table("web", TABLE)
     assert table is not None
     project.catalog.forget(table)
-    back(project, 1)
-    dropped = At("rewind.decided", lambda: project.log("web", "seen").expire(timedelta()))
-    with replaced(dropped), pytest.raises(FirnlineError, match="REWIND_NOT_UNDOABLE"):
-        forth(project)
-    assert {name: upper for name, (upper, _) in held(project).items()} == {"visits": 1, "seen": 1}
-    assert project.control("web").agreement().open_rewind() is None
+    give_up(project)
     replay(project, 1, 2)
     assert frontier(project) == Frontier(3, {"visits": 3, "seen": 3})
 
