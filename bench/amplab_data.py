@@ -11,8 +11,8 @@ import random
 from datetime import date, timedelta
 from pathlib import Path
 
-VISIT = ("visit_id", "source_ip", "dest_url", "visit_date", "ad_revenue")
-VISIT += ("user_agent", "country_code", "language_code", "search_word", "duration")
+_COUNTED = ("visit_id", "source_ip", "dest_url", "visit_date", "ad_revenue")
+VISIT = (*_COUNTED, "user_agent", "country_code", "language_code", "search_word", "duration")
 WORDS = ("glacier", "snow", "névé", "ice, blue", 'the "firn"', "Gletscher", "雪", "crevasse")
 COUNTRIES = ("CHE", "NOR", "ISL", "CAN", "NPL", "")
 

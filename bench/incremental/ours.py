@@ -7,6 +7,7 @@ one epoch; what sources take to ingest the same changes is told beside it.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ import firnline as fl
 from bench.incremental.workload import Stage, Workload
 from bench.project import project_in
 from bench.tpch.data import day
+from firnline.engine.reading import SourceEpoch
 from firnline.model.epoch import Epoch
 from firnline.runtime.advance import advance, complete
 from firnline.runtime.project import Project
@@ -51,8 +53,7 @@ def declared(workload: Workload, changes: str) -> fl.Pipeline:
     """A workload as a pipeline."""
     pipeline = fl.Pipeline(workload.suite, schedule="@daily", start=day(1))
     for name, table in workload.tables.items():
-        options = {"keys": table.keys, "partition_by": table.partition_by or table.keys, "parts": table.parts}
-        pipeline.source(**options)(_source(name, changes))
+        pipeline.source(keys=table.keys, partition_by=table.partition_by or table.keys, parts=table.parts)(_source(name, changes))
     for stage in workload.stages.values():
         stage.query.__name__ = stage.name
         parts = max(workload.tables[name].parts for name in stage.inputs) if workload.build_side else 1
@@ -60,8 +61,8 @@ def declared(workload: Workload, changes: str) -> fl.Pipeline:
     return pipeline
 
 
-def _source(table: str, changes: str) -> object:
-    def read(epoch: object) -> DataFrame:
+def _source(table: str, changes: str) -> Callable[[SourceEpoch], DataFrame]:
+    def read(epoch: SourceEpoch) -> DataFrame:
         found = from_arrow_schema(pq.read_schema(f"{changes}/{day(1)}/{table}.parquet"))
         return epoch.files(changes + "/{epoch:%Y-%m-%d}/" + table + ".parquet", format="parquet", schema=found)
 

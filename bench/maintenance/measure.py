@@ -135,9 +135,10 @@ def _epoch(project: Project, session: SparkSession, name: str, number: int, kept
 
 def _maintain(project: Project, session: SparkSession, kept: Kept) -> None:
     began = time.monotonic()
-    done = list(maintained(project, MAINTAINED, lambda: session, timedelta(0), Budget.of(None, None)))
+    graph = project.declared(MAINTAINED).graph
+    done = list(maintained(project, graph, lambda: session, timedelta(0), Budget.of(None, None)))
     kept.maintenance_seconds.append(time.monotonic() - began)
-    kept.rewritten += sum(each.rewritten for each in done)
+    kept.rewritten += sum(each.step.bytes for each in done if each.step.what == "merge" and each.error is None)
 
 
 def _logs(project: Project, name: str) -> Sequence[str]:

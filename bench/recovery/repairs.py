@@ -20,7 +20,8 @@ from firnline.engine import staging
 from firnline.engine.frames import table_name
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
-from firnline.plan.verification import Cell, covers, data_of
+from firnline.model.gap import Cell
+from firnline.plan.verification import covers, data_of
 from firnline.runtime.advance import advance
 from firnline.runtime.project import Project
 from firnline.runtime.repair import repair

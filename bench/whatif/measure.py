@@ -90,7 +90,7 @@ def _round(project: Project, session: SparkSession, other: Path, epochs: int) ->
     with _timed(ours, "run"):
         outcomes = list(run(project, space, missing(project, space), lambda: session))
     with _timed(ours, "diff"):
-        found = diff(project, *sides(project, graph, "main", "after"))
+        found = diff(*sides(project, graph, "main", "after"))
     functions = project.declared(space)
     drop(project, NAME, "after")
     tables = other / "tables"
