@@ -12,6 +12,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from firnline.model.names import collection_of
+
 Phase = Literal["opening", "open", "back"]
 Cell = tuple[int, int]
 """An (epoch, part)."""
@@ -79,7 +81,7 @@ class Gap:
     @property
     def made_good(self) -> int | None:
         """The end of the epoch from which on the log's state has the rows by itself, as a stage's has; None if none has."""
-        return self.after.get(self.collection.partition("__")[0]) if self.phase == "open" else None
+        return self.after.get(collection_of(self.collection)) if self.phase == "open" else None
 
     def lacks_at(self, upto: int) -> bool:
         """Whether the state of its own log, as of the epochs before a point, lacks rows."""
@@ -173,7 +175,7 @@ def _gap(entry: dict[str, Any]) -> Gap:
 
 
 def _corrected(gap: Gap, stage: str, upper: int) -> Gap:
-    is_own = gap.phase == "open" and stage == gap.collection.partition("__")[0]
+    is_own = gap.phase == "open" and stage == collection_of(gap.collection)
     is_reader = gap.phase == "back" and stage in gap.before
     if stage in gap.after or not (is_own or is_reader):
         return gap

@@ -6,7 +6,7 @@ A name is lower-case letters, digits and single underscores. A double underscore
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from firnline.errors import FirnlineError, Location
 
@@ -58,6 +58,29 @@ def place(pipeline: str, name: str) -> tuple[str, str]:
     """
     other, dot, collection = name.partition(".")
     return (other, collection) if dot else (pipeline, name)
+
+
+def collection_of(log: str) -> str:
+    """The collection that a log is of, or is kept beside.
+
+    >>> [collection_of(log) for log in ("visits", "visits__quarantine", "visits_by_ip")]
+    ['visits', 'visits', 'visits_by_ip']
+    """
+    return log.partition("__")[0]
+
+
+def logs_beside(collection: str, there: Iterable[str]) -> list[str]:
+    """The logs among those that are there that are kept beside a collection's own."""
+    return sorted(log for log in there if collection_of(log) == collection != log)
+
+
+def logs_of(collections: Iterable[str], there: Collection[str]) -> list[str]:
+    """The logs of some collections among those that are there, each after those that are kept beside it.
+
+    >>> logs_of(["visits", "costs"], {"visits", "visits__ab12", "visits_by_ip", "visits__quarantine"})
+    ['visits__ab12', 'visits__quarantine', 'visits']
+    """
+    return [log for each in collections for log in (*logs_beside(each, there), each) if log in there]
 
 
 def branch_space(pipeline: str, branch: str) -> str:

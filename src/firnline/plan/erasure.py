@@ -12,6 +12,7 @@ from firnline.errors import FirnlineError
 from firnline.model.declaration import Collection
 from firnline.model.graph import Graph
 from firnline.model.hold import Hold
+from firnline.model.names import collection_of
 
 _OVERRIDDEN = ("frontier", "replication", "retention")
 """Holds that an erasure is stronger than: rows are kept for no time once they are to be forgotten."""
@@ -73,7 +74,7 @@ def check_reached(graph: Graph, logs: Iterable[str], folders: Iterable[str]) -> 
         folders: Those of logs that were retired, or of dropped branches, and whose files wait to be removed.
     """
     known = {each.name for each in graph.collections}
-    left = sorted({name.partition("__")[0] for name in logs} - known)
+    left = sorted({collection_of(name) for name in logs} - known)
     if left:
         todo = f"Let go of each, then erase again: firnline plan {graph.name} --retire {left[0]}"
         what = f"{', '.join(left)} of {graph.name!r} has a log and no code, and may hold what came of the rows"

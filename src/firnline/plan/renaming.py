@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from firnline.model.gap import Gap, Gaps
 from firnline.model.hold import Hold
+from firnline.model.names import collection_of
 from firnline.plan.agreement import Agreement
 
 T = TypeVar("T")
@@ -44,18 +45,13 @@ def called_now(names: Former, collection: str) -> str:
     return next((new for new, former in names.items() if collection in former), collection)
 
 
-def is_of(log: str, collection: str) -> bool:
-    """Whether a log is a collection's own, or kept beside it."""
-    return log == collection or log.startswith(f"{collection}__")
-
-
 def called(log: str, old: str, new: str) -> str:
     """What a log is called once a collection has another name.
 
     >>> [called(log, "revenue", "sales") for log in ("revenue", "revenue__ab12", "revenue_by_ip")]
     ['sales', 'sales__ab12', 'revenue_by_ip']
     """
-    return new + log.removeprefix(old) if is_of(log, old) else log
+    return new + log.removeprefix(old) if collection_of(log) == old else log
 
 
 def renamed(present: Agreement, old: str, new: str) -> Agreement:
@@ -89,9 +85,9 @@ def forgotten(present: Agreement, collection: str) -> Agreement:
     """
 
     def others(found: Mapping[str, T]) -> dict[str, T]:
-        return {name: of for name, of in found.items() if not is_of(name, collection)}
+        return {name: of for name, of in found.items() if collection_of(name) != collection}
 
-    gaps = (each for each in present.gaps.gaps if not is_of(each.collection, collection))
+    gaps = (each for each in present.gaps.gaps if collection_of(each.collection) != collection)
     left = tuple(replace(each, before=others(each.before), after=others(each.after)) for each in gaps)
     frontier = begun_anew(present, collection).frontier
     upper = None if frontier is None else frontier.upper
@@ -116,7 +112,7 @@ def begun_anew(present: Agreement, collection: str) -> Agreement:
     found = present.frontier
     if found is None:
         return present
-    left = {name: of for name, of in found.generations.items() if not is_of(name, collection)}
+    left = {name: of for name, of in found.generations.items() if collection_of(name) != collection}
     return replace(present, frontier=replace(found, generations=left))
 
 

@@ -18,6 +18,7 @@ from firnline.model.declaration import OnLoss
 from firnline.model.feed import EVENTS, Feed
 from firnline.model.gap import Cell
 from firnline.model.graph import Graph
+from firnline.model.names import collection_of
 from firnline.model.replica import Copy
 from firnline.model.stored_file import StoredFile
 from firnline.plan.restoring import Copies, left, restorable
@@ -118,8 +119,7 @@ class Plan:
 
 def owner(graph: Graph, collection: str) -> Declared | None:
     """The source or stage whose function makes a log: quarantines and arrangements are named after it."""
-    name = collection.partition("__")[0]
-    return next((each for each in graph.collections if each.name == name), None)
+    return next((each for each in graph.collections if each.name == collection_of(collection)), None)
 
 
 def made_of(made_by: Declared, log: str) -> tuple[str, ...]:
@@ -138,7 +138,8 @@ def in_order(graph: Graph, logs: Iterable[Holding]) -> list[Holding]:
         if log.is_control:
             return -1, False, 0, log.collection  # it says which rows are known to be missing
         began = log.revisions[0].at if log.revisions else 0
-        return positions.get(log.collection.partition("__")[0], len(positions)), "__" not in log.collection, began, log.collection
+        made_by = collection_of(log.collection)
+        return positions.get(made_by, len(positions)), log.collection == made_by, began, log.collection
 
     return sorted(logs, key=key)
 

@@ -8,7 +8,6 @@ in theirs. A rewind that was decided is done by whoever comes first.
 
 from __future__ import annotations
 
-from collections.abc import Collection as Names
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -73,15 +72,6 @@ def followers(graph: Graph, rewind: Rewind) -> tuple[str, ...]:
     known = {each.name for each in graph.collections}
     reached = {of for name in rewind.logs if name in known for of in graph.descendants(name)}
     return tuple(each.name for each in graph.collections if each.name in reached and each.name not in rewind.logs)
-
-
-def logs_of(stages: Names[str], there: Names[str]) -> tuple[str, ...]:
-    """The logs of some collections, each after those of what is kept beside it."""
-    return tuple(
-        name
-        for stage in stages
-        for name in (*sorted(each for each in there if each.startswith(f"{stage}__")), *([stage] if stage in there else []))
-    )
 
 
 def rewound(graph: Graph, present: Agreement, rewind: Rewind, heads: Mapping[str, Description], floor: int) -> Agreement:

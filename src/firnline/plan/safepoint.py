@@ -13,6 +13,7 @@ from datetime import datetime
 from firnline.errors import FirnlineError
 from firnline.model.graph import Graph
 from firnline.model.hold import WORDS, Hold, minute
+from firnline.model.names import collection_of
 from firnline.plan.agreement import Agreement
 
 Label = Callable[[int], str]
@@ -75,7 +76,7 @@ def _following(graph: Graph, agreement: Agreement) -> Iterator[Hold]:
     for gap in agreement.gaps.gaps:
         is_good = gap.made_good is not None and frontier >= gap.made_good
         if gap.phase != "back" and not is_good:
-            first, owner = min(span.first for span in gap.spans), gap.collection.partition("__")[0]
+            first, owner = min(span.first for span in gap.spans), collection_of(gap.collection)
             todo = f"firnline repair {graph.name}" if owner in known else f"firnline plan {graph.name} --retire {owner}"
             yield Hold("gap", gap.collection, first, gap.owner, gap.since, release=todo)
 

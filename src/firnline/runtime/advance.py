@@ -66,13 +66,22 @@ def is_kept(project: Project, graph: Graph, collection: str, epoch: Epoch) -> bo
     check_target(graph.schedule, epoch)
     graph.collection(collection)
     settle(project, graph)
-    keep_renamed(project, graph, collection)
-    head = project.log(graph.name, collection).head()
+    head = _head(project, graph, collection)
     if head is None or head.description.upper < epoch.upper:
         return False
     if head.fingerprint and head.fingerprint.code != graph.fingerprints[collection]:
         _logger.info("%s.%s was made by other code than today's; new epochs use today's", graph.name, collection)
     return True
+
+
+def _head(project: Project, graph: Graph, collection: str) -> Head | None:
+    """The head of a collection's log, which may have been another collection's so far."""
+    log = project.log(graph.name, collection)
+    head = log.head()
+    if head is None:
+        keep_renamed(project, graph, collection)
+        head = log.head()
+    return head
 
 
 class Compute(Protocol):
@@ -166,8 +175,7 @@ def advance_by(
     collection = graph.collection(name)
     check_target(graph.schedule, target)
     settle(project, graph)
-    keep_renamed(project, graph, name)
-    head = project.log(graph.name, name).head()
+    head = _head(project, graph, name)
     merged = _merged(project, graph, collection) if head is None or head.snapshot is None else None
     plan = plan_advance(collection, graph.schedule, head.description if head else None, target, merged)
     world().reach("advance.planned")

@@ -204,7 +204,7 @@ def _fork(project: Project, graph: Graph, note: Note) -> None:
     for name in sorted(project.catalog.names(graph.name) - {TABLE}):
         fork(project.catalog, project.log(graph.name, name), project.log(note.space, name), note.at)
     main = project.control(graph.name).agreement()
-    project.control(note.space).rename(lambda present: replace(present, names=main.names, spent=main.spent))
+    project.control(note.space).name(lambda present: replace(present, names=main.names, spent=main.spent))
     project.control(note.space).advance(Frontier(note.at, {}))  # which generations, the first epoch tells
 
 

@@ -21,6 +21,7 @@ from firnline.model.epoch import Epoch
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.foreign import is_foreign
 from firnline.model.graph import Graph
+from firnline.model.names import logs_beside, logs_of
 from firnline.plan.renaming import begun_anew
 from firnline.runtime.advance import Outcome, advance, complete
 from firnline.runtime.branch import Note, check_whole, is_shared
@@ -108,13 +109,13 @@ class Running:
     def _retired(self, name: str) -> bool:
         """Forget a log and all kept beside it, since the branch's rows do not fit there; whether that lost nothing of its own."""
         catalog, where = self.project.catalog, self.project.catalog.table(self.note.pipeline, TABLE)
-        names = [each for each in sorted(catalog.names(self.graph.name)) if each.startswith(f"{name}__")]
-        tables = [table for each in (*names, name) if (table := catalog.table(self.graph.name, each)) is not None]
+        names = logs_of([name], catalog.names(self.graph.name))
+        tables = [table for each in names if (table := catalog.table(self.graph.name, each)) is not None]
         if where is None or not tables or not all(self._is_all_theirs(each.name) for each in tables):
             return False
         Trash(catalog).put_tables(where, tables)
         is_gone = all(catalog.forget(table) for table in tables)
-        self.project.control(self.graph.name).rename(lambda present: begun_anew(present, name))
+        self.project.control(self.graph.name).name(lambda present: begun_anew(present, name))
         return is_gone
 
     def _is_all_theirs(self, name: str) -> bool:
@@ -131,9 +132,8 @@ class Running:
             return None
         if not all(is_foreign(name) or self._is_same(name, epoch.upper) for name in collection.inputs):
             return None
-        for name in sorted(self.project.catalog.names(self.note.pipeline)):
-            if name.startswith(f"{collection.name}__"):
-                self._take_beside(name, epoch)
+        for name in logs_beside(collection.name, self.project.catalog.names(self.note.pipeline)):
+            self._take_beside(name, epoch)
         return entry if self._take(collection.name, entry) else None
 
     def _take_beside(self, name: str, epoch: Epoch) -> None:

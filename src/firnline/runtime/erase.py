@@ -21,7 +21,7 @@ from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
 from firnline.model.feed import EVENTS, Feed
 from firnline.model.graph import Graph
-from firnline.model.names import DIFF, QUARANTINE, quoted
+from firnline.model.names import DIFF, QUARANTINE, logs_of, quoted
 from firnline.plan.erasure import check_complete, check_free, check_reached, cone, late
 from firnline.plan.frontier import cut
 from firnline.runtime.forgetting import (
@@ -449,9 +449,8 @@ class _Erasing:
         return name in (self.source, self.source + EVENTS)
 
     def _logs_of(self, collection: Collection) -> list[str]:
-        there = sorted(self.project.catalog.names(self.graph.name))
-        kept = [name for name in there if name.startswith(f"{collection.name}__") and not name.endswith(QUARANTINE)]
-        return [*kept, *([collection.name] if collection.name in there else [])]
+        there = logs_of([collection.name], self.project.catalog.names(self.graph.name))
+        return [name for name in there if not name.endswith(QUARANTINE)]
 
     def _quarantine(self) -> list[str]:
         """The log of the source's malformed records, if there is one."""

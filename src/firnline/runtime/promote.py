@@ -20,7 +20,7 @@ from firnline.model.description import Verdict
 from firnline.model.epoch import Epoch
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.graph import Graph
-from firnline.model.names import QUARANTINE, branch_space
+from firnline.model.names import QUARANTINE, branch_space, logs_beside
 from firnline.runtime import branch as branches
 from firnline.runtime.advance import Outcome, advance, complete
 from firnline.runtime.branch import Note
@@ -30,7 +30,6 @@ from firnline.runtime.flusher import hand_over
 from firnline.runtime.offline_plan import offline_plans
 from firnline.runtime.project import Declared, Project
 from firnline.runtime.status import due
-from firnline.tables.control import TABLE
 from firnline.tables.forking import fork
 from firnline.tables.log import Log
 from firnline.world import world
@@ -219,8 +218,8 @@ class _Promoting:
     def _promoted(self, collection: Collection) -> Outcome:
         """Let a collection, and what it keeps beside it, be what the branch's is."""
         began, epoch = time.monotonic(), self.plan.epoch
-        for name in sorted(self.project.catalog.names(self.plan.note.space) - {TABLE}):
-            if name.startswith(f"{collection.name}__") and not name.endswith(QUARANTINE):
+        for name in logs_beside(collection.name, self.project.catalog.names(self.plan.note.space)):
+            if not name.endswith(QUARANTINE):
                 self._adopted(name, collection)
         rows, weight, verdict = self._adopted(collection.name, collection)
         self._check_ours(collection.name)

@@ -18,8 +18,8 @@ from firnline.model.declaration import Collection
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.foreign import is_foreign
 from firnline.model.graph import Graph
-from firnline.model.names import parted, place
-from firnline.plan.renaming import called, called_now, is_of, known_as, renamed
+from firnline.model.names import collection_of, logs_of, parted, place
+from firnline.plan.renaming import called, called_now, known_as, renamed
 from firnline.runtime.project import Project
 from firnline.world import world
 
@@ -32,7 +32,11 @@ _logger = logging.getLogger(__name__)
 
 
 def known_names(
-    project: Project, graph: Graph, collection: Collection, renames: Mapping[str, str] | None = None
+    project: Project,
+    graph: Graph,
+    collection: Collection,
+    renames: Mapping[str, str] | None = None,
+    agreed: Agreement | None = None,
 ) -> dict[str, str]:
     """What a stage and its inputs are known as in plans, where that is not their name.
 
@@ -41,15 +45,16 @@ def known_names(
         graph: The pipeline.
         collection: The stage.
         renames: Collections whose logs still have other names.
+        agreed: What the pipeline's control table says, if that is known.
     """
     known: dict[str, str] = {}
-    of_each: dict[str, Agreement] = {}
+    of_each = {} if agreed is None else {graph.name: agreed}
     for each in (collection.name, *collection.inputs):
         pipeline, name = place(graph.name, each)
         if pipeline not in of_each:
             of_each[pipeline] = project.control(pipeline).agreement()
-        agreed = of_each[pipeline]
-        found = known_as(agreed, name if name in agreed.names else (renames or {}).get(each, name))
+        said = of_each[pipeline]
+        found = known_as(said, name if name in said.names else (renames or {}).get(each, name))
         if found != name:
             known[each] = f"{pipeline}.{found}" if is_foreign(each) else found
     return known
@@ -76,7 +81,7 @@ def renames(project: Project, graph: Graph) -> dict[str, str]:
     there = project.catalog.names(graph.name) - {TABLE}
     known = {each.name for each in graph.collections}
     new = [each for each in graph.collections if each.name not in there]
-    left = {name for name in there if name.partition("__")[0] not in known} if new else set()
+    left = {name for name in there if collection_of(name) not in known} if new else set()
     tables = {name: project.catalog.table(graph.name, name) for name in sorted(left) if "__" not in name}
     old = {name: table for name, table in tables.items() if table is not None and table.head is not None}
     found: dict[str, str] = {}
@@ -123,15 +128,14 @@ def _keep(project: Project, graph: Graph, old: str, new: str) -> None:
     from firnline.tables.trash import COPIED
 
     catalog, pipeline = project.catalog, graph.name
-    project.control(pipeline).rename(lambda present: renamed(present, old, new))
+    project.control(pipeline).name(lambda present: renamed(present, old, new))
     _move(project, f"{pipeline}/{determinants.FOLDER}/{old}", f"{pipeline}/{determinants.FOLDER}/{new}")
     forget_notes(project, graph, [old], graph.schedule.start)  # nobody would look for them any more
     if parted(pipeline)[1] is None:
         catalog.forget_view(f"{pipeline}{views.NAMESPACE}", old)
         if old in catalog.names(f"{pipeline}{plain.NAMESPACE}"):
             catalog.rename(f"{pipeline}{plain.NAMESPACE}", old, new)
-    logs = sorted((each for each in catalog.names(pipeline) if is_of(each, old)), key=lambda each: each == old)
-    for each in logs:
+    for each in logs_of([old], catalog.names(pipeline)):
         _move(project, f"{pipeline}/{each}/{COPIED}", f"{pipeline}/{called(each, old, new)}/{COPIED}")
         catalog.rename(pipeline, each, called(each, old, new))
         world().reach("rename.moved")

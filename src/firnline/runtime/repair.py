@@ -22,6 +22,7 @@ from firnline.model.epoch import Epoch
 from firnline.model.foreign import is_foreign
 from firnline.model.gap import Cell, Gap
 from firnline.model.graph import Graph
+from firnline.model.names import collection_of
 from firnline.plan.repairing import Plan, Refusal, Step, in_order, made_of, owner, plan, retry, steps_for, to_rewind
 from firnline.plan.restoring import Copies, left
 from firnline.plan.verification import Holding, Problem, problems_of, published_digests
@@ -200,8 +201,8 @@ def _targets(project: Project, asked: str | None) -> list[tuple[str, str]]:
     graph = project.graph(pipeline)
     if (pipeline, collection) not in every:
         graph.collection(collection)
-    wanted = _upstream(graph, collection.partition("__")[0])
-    return [(of, name) for of, name in every if name == CONTROL or name.partition("__")[0] in wanted]
+    wanted = _upstream(graph, collection_of(collection))
+    return [(of, name) for of, name in every if name == CONTROL or collection_of(name) in wanted]
 
 
 def _upstream(graph: Graph, name: str) -> set[str]:

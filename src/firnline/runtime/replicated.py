@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from firnline.model.foreign import is_foreign
 from firnline.model.graph import Graph
+from firnline.model.names import collection_of
 from firnline.plan.repairing import owner
 from firnline.plan.replication import Batch, recovery_time, upto
 from firnline.runtime.project import Project
@@ -42,7 +43,7 @@ def replicated_upto(project: Project, graph: Graph) -> dict[str, int]:
     """
     of_each = defaultdict[str, list[Batch]](list)
     for batch in batches(project, graph, Replicas(project, graph)):
-        of_each[batch.collection.partition("__")[0]].append(batch)
+        of_each[collection_of(batch.collection)].append(batch)
     found: dict[str, int] = {}
     for each in graph.collections:
         head = project.log(graph.name, each.name).head()

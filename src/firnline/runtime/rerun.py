@@ -19,10 +19,11 @@ from firnline.model.epoch import Epoch
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.foreign import is_foreign
 from firnline.model.graph import Graph
+from firnline.model.names import logs_of
 from firnline.plan.advance import check_target
 from firnline.plan.changing import Approval
 from firnline.plan.rerunning import Held, check_replay, meaning, reach
-from firnline.plan.rewinding import logs_of, scope
+from firnline.plan.rewinding import scope
 from firnline.runtime.approving import todays
 from firnline.runtime.project import Declared, Project
 from firnline.runtime.renaming import inputs_of, keep_renamed
@@ -64,9 +65,10 @@ class Rerun:
         """Whether there is nothing to do for a collection; takes no Spark. Changed code that may not run is refused."""
         check_target(self.graph.schedule, self.epoch)
         settle(self.project, self.graph)
-        keep_renamed(self.project, self.graph, name)
         collection = self.graph.collection(name)
         entry = self._entry(name)
+        if entry is None and keep_renamed(self.project, self.graph, name):
+            entry = self._entry(name)
         if entry is None or self._reach(name) > self._upper(name):
             return False
         today = self._today([name], None)[name]

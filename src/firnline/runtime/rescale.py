@@ -19,6 +19,7 @@ from firnline.errors import FirnlineError
 from firnline.model.description import Verdict
 from firnline.model.digest import Digest
 from firnline.model.graph import Graph
+from firnline.model.names import logs_of
 from firnline.plan.verification import problems_of
 from firnline.runtime.project import Project
 from firnline.runtime.verify import taken
@@ -82,8 +83,7 @@ def rescales(project: Project, graph: Graph, collection: str, parts: int | None 
     if collection not in names:
         raise FirnlineError("NO_SUCH_COLLECTION", f"{graph.name}.{collection} has no log yet")
     # What a stage keeps is cut into as many parts as the stage, unless there is nothing to cut it by.
-    beside = sorted(name for name in names if name.startswith(f"{collection}__"))
-    found = [each for name in (*beside, collection) if (each := _rescale(project, graph, name, wanted, collection))]
+    found = [each for name in logs_of([collection], names) if (each := _rescale(project, graph, name, wanted, collection))]
     for each in found:
         _check(project, each)
     return found

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from firnline.errors import FirnlineError
 from firnline.model.graph import Graph
+from firnline.model.names import collection_of
 from firnline.plan.renaming import forgotten
 from firnline.runtime.project import Project
 
@@ -38,7 +39,7 @@ class Retired:
 def retired(project: Project, graph: Graph, renamed: Mapping[str, str]) -> tuple[Retired, ...]:
     """The collections of a pipeline that have a log and no code; ``renamed`` are those that are called otherwise now."""
     tables = _tables(project, graph)
-    names = sorted({name.partition("__")[0] for name in tables})
+    names = sorted({collection_of(name) for name in tables})
     new = {old: new for new, old in renamed.items()}
     return tuple(_told(project, graph, name, tables, new.get(name)) for name in names if name in tables)
 
@@ -52,7 +53,7 @@ def retire(project: Project, graph: Graph, collection: str) -> tuple[str, ...]:
     from firnline.tables.control import TABLE
     from firnline.tables.trash import Trash
 
-    found = [table for name, table in _tables(project, graph).items() if name.partition("__")[0] == collection]
+    found = [table for name, table in _tables(project, graph).items() if collection_of(name) == collection]
     if not found:
         what = f"{graph.name!r} has no log of {collection!r} that its code does not write"
         raise FirnlineError("NO_SUCH_COLLECTION", what, todo="'firnline plan' lists those that can be retired.")
@@ -61,7 +62,7 @@ def retire(project: Project, graph: Graph, collection: str) -> tuple[str, ...]:
     own = found if copy is None else [copy, *found]
     where = catalog.table(graph.name, TABLE)
     if where is not None:
-        project.control(graph.name).rename(lambda present: forgotten(present, collection))
+        project.control(graph.name).name(lambda present: forgotten(present, collection))
         Trash(catalog).put_tables(where, own)
     catalog.forget_view(f"{graph.name}{views.NAMESPACE}", collection)
     for table in sorted(own, key=lambda each: (each.pipeline, each.name) == (graph.name, collection)):  # the log last
@@ -75,7 +76,7 @@ def _tables(project: Project, graph: Graph) -> dict[str, Metadata]:
 
     known = {each.name for each in graph.collections}
     names = (name for name in sorted(project.catalog.names(graph.name)) if name != TABLE)
-    found = {name: project.catalog.table(graph.name, name) for name in names if name.partition("__")[0] not in known}
+    found = {name: project.catalog.table(graph.name, name) for name in names if collection_of(name) not in known}
     return {name: table for name, table in found.items() if table is not None}
 
 
@@ -84,7 +85,7 @@ def _told(project: Project, graph: Graph, name: str, tables: Mapping[str, Metada
 
     table = tables[name]
     head = head_of(table)
-    own = [each for other, each in tables.items() if other.partition("__")[0] == name]
+    own = [each for other, each in tables.items() if collection_of(other) == name]
     size = sum(int(each.head.summary.get("total-files-size", 0)) for each in own if each.head is not None)
     branches = tuple(
         space.removeprefix(f"{graph.name}__")

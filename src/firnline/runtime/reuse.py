@@ -18,7 +18,7 @@ from firnline.model.description import Verdict
 from firnline.model.epoch import Epoch
 from firnline.model.gap import Gaps
 from firnline.model.graph import Graph
-from firnline.model.names import QUARANTINE
+from firnline.model.names import QUARANTINE, logs_beside
 from firnline.runtime.project import Project
 from firnline.runtime.renaming import inputs_of
 
@@ -87,7 +87,7 @@ def _found(project: Project, graph: Graph, collection: Collection, generation: i
     if not _is_under_its_names(project, graph, collection.name, own, before):
         return []
     found = []
-    for name in sorted(each for each in project.catalog.names(graph.name) if each.startswith(f"{collection.name}__")):
+    for name in logs_beside(collection.name, project.catalog.names(graph.name)):
         head = project.log(graph.name, name).head()
         if name.endswith(QUARANTINE):
             taken = _unchanged(project, graph, name, epoch)

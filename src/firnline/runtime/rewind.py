@@ -17,6 +17,7 @@ from firnline.errors import FirnlineError
 from firnline.model.description import Description
 from firnline.model.foreign import is_foreign
 from firnline.model.graph import Graph
+from firnline.model.names import logs_of
 from firnline.plan.agreement import Agreement
 from firnline.plan.changing import Approval, approved
 from firnline.plan.frontier import cut
@@ -26,7 +27,6 @@ from firnline.plan.rewinding import (
     followers,
     given_up,
     given_up_as,
-    logs_of,
     rewound,
     scope,
     settled,
@@ -268,7 +268,7 @@ def _newest(project: Project, graph: Graph) -> tuple[str, tuple[str, ...]]:
     return name, tuple(logs)
 
 
-def heads_of(project: Project, graph: Graph, logs: tuple[str, ...]) -> dict[str, Description]:
+def heads_of(project: Project, graph: Graph, logs: Iterable[str]) -> dict[str, Description]:
     """Those of the logs that hold something, in their order."""
     found = {name: project.log(graph.name, name).head() for name in logs}
     return {name: head.description for name, head in found.items() if head is not None and head.snapshot is not None}

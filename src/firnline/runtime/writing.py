@@ -30,7 +30,7 @@ from firnline.model.description import Description, Verdict
 from firnline.model.digest import Digest
 from firnline.model.epoch import Epoch
 from firnline.model.fingerprint import Fingerprint
-from firnline.model.names import BOOKKEEPING, DIFF, EPOCH, PART
+from firnline.model.names import BOOKKEEPING, DIFF, EPOCH, PART, collection_of
 from firnline.plan.evolving import evolution
 from firnline.runtime.attempt import Digests, Staged, approved, staged
 from firnline.runtime.evaluation import difference_of, shape
@@ -397,9 +397,8 @@ def _misplaced(log: Log, table: Metadata, placement: Placement, where: Location)
         what = f"the collection was created with partition_by={list(stored.partition_by)}, not {list(placement.partition_by)}"
         return FirnlineError("PLACEMENT_CHANGED", what, where)
     if stored.parts != placement.parts:
-        owner = log.collection.partition("__")[0]
         what = f"the code says parts={placement.parts}, and the log of {log.collection!r} has {stored.parts}"
-        rescale = f"firnline rescale {log.pipeline}.{owner} --parts {placement.parts}"
+        rescale = f"firnline rescale {log.pipeline}.{collection_of(log.collection)} --parts {placement.parts}"
         return FirnlineError("PLACEMENT_CHANGED", what, where, todo=f"Run '{rescale}', or set parts={stored.parts} in the code.")
     return None
 

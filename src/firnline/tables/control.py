@@ -173,16 +173,16 @@ class Control:
 
         self._agreed("the approvals", change, lambda: world().reach("safepoint.committed"))
 
-    def rename(self, change: Callable[[Agreement], Agreement]) -> None:
-        """Write down that collections are called otherwise, unless it is."""
+    def name(self, change: Callable[[Agreement], Agreement]) -> None:
+        """Write down what collections' names stand for now, unless it is: another log, or none."""
 
-        def renamed(present: Agreement) -> Agreement:
+        def named(present: Agreement) -> Agreement:
             changed = change(present)
             if changed != present:
                 world().reach("rename.deciding")
             return changed
 
-        self._agreed("the names", renamed, lambda: world().reach("rename.decided"))
+        self._agreed("the names", named, lambda: world().reach("rename.decided"))
 
     def exchange(self, change: Exchange) -> None:
         """Put the same state onto the head with a manifest list that can be read."""
