@@ -1,16 +1,16 @@
 """Looking up new ids among those that were seen: as the dedup intake does it, and by a full anti-join with the state.
 
 Both are given the same records and the same log, turn by turn, in one session; their results have to be equal. Bytes are those
-that Spark's process read, shuffles included, as the kernel counts them.
+that all processes had read from disk, as the kernel counts them, in a look-up before which it forgot what it knew of the files.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from os import getpid
 from pathlib import Path
 from statistics import median
 
@@ -43,6 +43,7 @@ _SETTINGS = """\
 spark_master = "local[2]"
 spark_memory = "6g"
 spark_shuffle_partitions = 16
+concordance = true
 """
 
 
@@ -51,7 +52,7 @@ class Looked:
     """One way of looking up."""
 
     seconds: list[float] = field(default_factory=list)
-    read: list[int] = field(default_factory=list)
+    read: int = 0
     """Bytes."""
 
 
@@ -77,6 +78,10 @@ class Measured:
     new: int
     bytes: int = 0
     """Of the log."""
+    index: int = 0
+    """Bytes of the concordance of its ids."""
+    indexed: float = 0.0
+    """Seconds that making it took, with the look-up that it was made for."""
     cases: list[Case] = field(default_factory=list)
     differences: list[str] = field(default_factory=list)
 
@@ -102,14 +107,25 @@ def compared(project: Project, session: SparkSession, seen: int, new: int, runs:
     for name, number in CASES.items():
         case = Case(name)
         found.cases.append(case)
-        for run in range(runs + 1):
-            say(f"{name}: {f'run {run} of {runs}' if run else 'warming up'}")
-            looks = (case.ours, case.full) if run else (Looked(), Looked())
-            ways = zip(looks, (_ours, _full), strict=True)
-            answers = [_looked(session, project, number, way, into) for into, way in ways]
-            say(f"{name}: {looks[0].seconds[-1]:.1f} s, in full {looks[1].seconds[-1]:.1f} s")
+        for run in range(-1, runs + 1):
+            say(f"{name}: {('warming up', 'from disk')[run + 1] if run <= 0 else f'run {run} of {runs}'}")
+            seconds, answers = [], []
+            for into, way in ((case.ours, _ours), (case.full, _full)):
+                if run == 0:
+                    _forget(project.settings.work)
+                before, began = _bytes_read(), time.monotonic()
+                answers.append(_looked(session, project, number, way))
+                seconds.append(time.monotonic() - began)
+                if run == 0:
+                    into.read = _bytes_read() - before
+                elif run > 0:
+                    into.seconds.append(seconds[-1])
+            found.indexed = found.indexed or seconds[0]
+            say(f"{name}: {seconds[0]:.1f} s, in full {seconds[1]:.1f} s")
             if answers[0] != answers[1]:
                 found.differences.append(f"{name}: {answers[0]} instead of {answers[1]}")
+    kept = project.concordance
+    found.index = sum(path.stat().st_size for path in kept.rglob("*") if path.is_file()) if kept is not None else 0
     return found
 
 
@@ -136,15 +152,10 @@ def _run(session: SparkSession, project: Project, number: int) -> tuple[StageRun
     return run, SourceEpoch.of(session, project.settings, declared.graph.schedule, epoch, determinants)
 
 
-def _looked(
-    session: SparkSession, project: Project, number: int, way: Callable[[StageRun, SourceEpoch], DataFrame], into: Looked
-) -> Row:
+def _looked(session: SparkSession, project: Project, number: int, way: Callable[[StageRun, SourceEpoch], DataFrame]) -> Row:
     run, given = _run(session, project, number)
-    before, began = _bytes_read(), time.monotonic()
     rows = way(run, given).agg(F.count("*"), F.sum(F.xxhash64("id", "what", "amount").cast("decimal(38,0)")))
     answer = rows.collect()[0]
-    into.seconds.append(time.monotonic() - began)
-    into.read.append(_bytes_read() - before)
     given.close()
     return answer
 
@@ -165,16 +176,25 @@ def _full(run: StageRun, given: SourceEpoch) -> DataFrame:
     return records.join(held.select("id"), "id", "left_anti")
 
 
+def _forget(folder: Path) -> None:
+    """Let the kernel forget the content of files."""
+    os.sync()
+    for path in folder.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
 def _bytes_read() -> int:
-    """By all Java processes that descend from this one."""
-    listed = subprocess.run(["ps", "-eo", "pid,ppid,comm"], capture_output=True, text=True, check=True).stdout
-    parents = {int(pid): (int(parent), name) for pid, parent, name in (line.split(None, 2) for line in listed.splitlines()[1:])}
+    """From disk, by this process and all that descend from it."""
+    listed = subprocess.run(["ps", "-eo", "pid,ppid"], capture_output=True, text=True, check=True).stdout
+    parents = {int(pid): int(parent) for pid, parent in (line.split() for line in listed.splitlines()[1:])}
 
     def is_ours(pid: int) -> bool:
-        while pid in parents and pid != getpid():
-            pid = parents[pid][0]
-        return pid == getpid()
+        while pid in parents and pid != os.getpid():
+            pid = parents[pid]
+        return pid == os.getpid()
 
-    java = [pid for pid, (_, name) in parents.items() if name == "java" and is_ours(pid)]
-    counters = (dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines()) for pid in java)
-    return sum(int(each["rchar"]) for each in counters)
+    counters = (Path(f"/proc/{pid}/io") for pid in parents if is_ours(pid))
+    told = (dict(line.split(": ") for line in path.read_text().splitlines()) for path in counters if path.exists())
+    return sum(int(each["read_bytes"]) for each in told)

@@ -119,6 +119,7 @@ def test_of_a_dump_the_difference_is_kept(project: Make, spark: SparkSession, na
     sizes = {entry.lower: entry.rows for entry in made.log(name, "items").entries()}
     assert sizes == {0: 0, 1: 4, 2: 0, 3: 6, 4: 4}, "what stays as it is is not written"
 
+    assert how != "found" or any(made.settings.work.glob("concordance/*/*"))
     lose(made, name, 3)
     lose(made, name, 4)
     mended(made, spark, name)
@@ -199,12 +200,22 @@ DELIVERED = [
 ]
 
 
-@pytest.mark.parametrize("is_filtered", [False, True])
+@pytest.fixture
+def looks_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few rows there are, they are found through the concordance."""
+    monkeypatch.setenv("FIRNLINE_CONCORDANCE", "true")
+    monkeypatch.setattr("firnline.runtime.finding.LEAST_ROWS", 0)
+    monkeypatch.setattr("firnline.tables.concordance._SMALL", 0)
+
+
+@pytest.mark.parametrize("how", ["scanned", "filtered", "found"])
 def test_a_record_that_is_delivered_twice_counts_once(
-    project: Make, spark: SparkSession, name: str, is_filtered: bool, monkeypatch: pytest.MonkeyPatch
+    project: Make, spark: SparkSession, name: str, how: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    if is_filtered:
+    if how == "filtered":
         monkeypatch.setattr(looking_up, "LEAST_ROWS", 0)
+    elif how == "found":
+        request.getfixturevalue("looks_up")
     expected = fresh(DELIVERED)
 
     def given(parts: int) -> Project:
@@ -230,6 +241,7 @@ def test_a_record_that_is_delivered_twice_counts_once(
     assert rows(made, made.graph(name), "items") == comparable(together(expected[:6]))
 
 
+@pytest.mark.usefixtures("looks_up")
 def test_seen_records_are_forgotten_behind_the_horizon(project: Make, spark: SparkSession, name: str) -> None:
     made = project(**text(name, DELIVERED, 'dedup=True, dedup_horizon="2 epochs"', "k string, v string"))
     expected = [(*row, epoch) for epoch, new in enumerate(fresh(DELIVERED, 2)) for row in new]

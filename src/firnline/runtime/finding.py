@@ -8,7 +8,9 @@ to Spark with the plan.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,8 +48,7 @@ class Finding:
 
     def at_hand(self) -> frozenset[tuple[str, str]]:
         """What can be looked up: (log, moment) or (log, "change")."""
-        is_kept = self.project.settings.concordance and self.project.concordance is not None
-        if not is_kept or sum(leaf.changes for leaf in self.leaves.values()) > FEW:
+        if not self.project.is_looked_up or sum(leaf.changes for leaf in self.leaves.values()) > FEW:
             return frozenset()
         if not any(leaf.size >= LEAST_ROWS for leaf in self.leaves.values()):
             return frozenset()
@@ -106,8 +107,7 @@ class Finding:
 def held(project: Project, log: Log, snapshot: int, keys: pa.Table, columns: Sequence[str]) -> pa.Table | None:
     """The rows of a log that have some keys, and perhaps others; None if Spark has to find them."""
     table = log.load()
-    if not project.settings.concordance or project.concordance is None or table is None:
-        return None
+    assert table is not None, "it has a snapshot"
     try:
         files = _held(project, table, snapshot)
         return _with_keys(project, table, files, keys, columns) if sum(file.rows for file in files) >= LEAST_ROWS else None
@@ -126,11 +126,13 @@ def _with_keys(
         return None
     wanted, concordance = np.unique(hashed([large(each) for each in values])), _concordance(project)
     found, rows = [_empty(of)], 0
-    for file in files:
-        found.append(concordance.found(file.path, file.rows, by, wanted, of))
-        rows += found[-1].num_rows
-        if rows > _MOST_FOUND:
-            return None
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for some in pool.map(lambda file: concordance.found(file.path, file.rows, by, wanted, of), files):
+            found.append(some)
+            rows += some.num_rows
+            if rows > _MOST_FOUND:
+                pool.shutdown(wait=False, cancel_futures=True)
+                return None
     return pa.concat_tables(found)
 
 

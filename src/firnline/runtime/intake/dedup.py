@@ -13,12 +13,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.types import StructType
 
-from firnline.engine.frames import frame_of, relation_of
+from firnline.engine.frames import arrow_of, frame_of, local, relation_of
 from firnline.engine.looking_up import asked_for, first_of, is_askable, unseen
+from firnline.engine.sharing import MOST_BYTES
+from firnline.engine.staging import FEW
 from firnline.errors import FirnlineError
-from firnline.incremental.relation import filtered
+from firnline.incremental.relation import call, column, filtered, integer
 from firnline.model.intake import Dedup
-from firnline.model.names import DIFF, SEEN_AT
+from firnline.model.names import DIFF, EPOCH, SEEN_AT, quoted
 from firnline.plan.looking_up import MOST_BROADCAST, is_filtered
 from firnline.runtime.evaluation import checked, framed, in_order
 from firnline.runtime.intake.taking import Taking
@@ -54,6 +56,27 @@ class DedupIntake(Taking):
 
     def _unseen(self, rows: DataFrame, count: int, destination: Destination) -> DataFrame:
         epoch, intake = self.run.epoch, self._intake
+        found = self._found(rows, destination) if count <= FEW else None
+        held = frame_of(self.run.session, self._asked(rows, count, destination) if found is None else found)
+        if intake.horizon is not None:
+            point = intake.horizon.point(self.run.declared.graph.schedule, epoch.lower)
+            held = held.where(F.col(SEEN_AT) >= self._time(point))
+        return unseen(rows, held, intake.ids, is_small=count <= MOST_BROADCAST)
+
+    def _found(self, rows: DataFrame, destination: Destination) -> Relation | None:
+        """What the log held of these ids, and perhaps of others, looked up; None if it cannot be."""
+        if destination.find is None or destination.head.snapshot is None:
+            return None
+        ids = arrow_of(rows.select(*(F.col(quoted(name)) for name in self._intake.ids)))
+        when = () if self._intake.horizon is None else (SEEN_AT,)
+        found = destination.find(destination.head.snapshot, ids, [*self._intake.ids, *when, DIFF, EPOCH])
+        if found is None or found.nbytes > MOST_BYTES:
+            return None
+        return filtered(local(found), call("<", column(EPOCH), integer(self.run.epoch.lower)))
+
+    def _asked(self, rows: DataFrame, count: int, destination: Destination) -> Relation:
+        """The log, without the files that say that they have none of these ids."""
+        epoch, intake = self.run.epoch, self._intake
         columns, placement = {of.name: of for of in destination.columns}, destination.placement
         log = destination.stored_before(epoch)
         entries = destination.log.entries()
@@ -62,12 +85,8 @@ class DedupIntake(Taking):
         if is_filtered(size, count, placement.parts if is_placed else 1):
             ids, by = ([columns[name] for name in names] for names in (intake.ids, placement.partition_by))
             asked = asked_for(rows, ids, by, placement.parts)
-            log = log if asked is None else filtered(log, asked)
-        held = frame_of(self.run.session, log)
-        if intake.horizon is not None:
-            point = intake.horizon.point(self.run.declared.graph.schedule, epoch.lower)
-            held = held.where(F.col(SEEN_AT) >= self._time(point))
-        return unseen(rows, held, intake.ids, is_small=count <= MOST_BROADCAST)
+            return log if asked is None else filtered(log, asked)
+        return log
 
     def _time(self, point: int) -> Column:
         """A point as people see it."""
