@@ -220,7 +220,9 @@ def dedup(
     else:
         title = f"{new:,} records among {seen:,} seen ids, {found.bytes / 1e6:,.0f} MB"
         print_table(title, report.COLUMNS, report.lines(found))
-        console.print(f"The concordance has {found.index / 1e6:,.0f} MB; it was made in the first look-up, of {found.indexed:.0f} s.")
+        console.print(
+            f"The concordance has {found.index / 1e6:,.0f} MB; it was made in the first look-up, of {found.indexed:.0f} s."
+        )
         for difference in found.differences:
             console.print(f"NOT EQUAL: {difference}", style="red", markup=False)
     if found.differences:
