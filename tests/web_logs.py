@@ -17,7 +17,9 @@ from firnline.model.graph import Graph
 from firnline.plan.frontier import Frontier
 from firnline.runtime import index
 from firnline.runtime.project import Project
-from firnline.tables.log import ATTEMPT
+from firnline.tables.layers import KIND, MERGE, newest_exchange
+from firnline.tables.log import ATTEMPT, LOWER
+from firnline.tables.port import Exchange
 from firnline.tables.sidecar import Sidecar
 from tests.project import compiled, make_project
 
@@ -65,6 +67,29 @@ def publish(
     counted = {(epoch, part): Digest(part + 1, part + 1, epoch, part) for part in (0, 1)} if digests is None else digests
     sidecar = Sidecar(collection, epoch, epoch + 1, attempt, made_by, {}, counted, 0.5)
     assert log.publish(head.description.generation, sidecar, snapshot) is Verdict.FREE
+
+
+def merge(project: Project, collection: str, upto: int | None = None) -> None:
+    """The layers of a log up to a point as one, as Spark would do it; all by default."""
+    log = project.log("web", collection)
+    table, entries = log.load(), [each for each in log.entries() if upto is None or each.description.upper <= upto]
+    assert table is not None
+    lower, upper = entries[-1].lower, entries[0].description.upper
+    rows = project.catalog.iceberg("web", collection).scan(f"_epoch < {upper}").to_arrow().to_pylist()
+    merged = pa.Table.from_pylist([{**row, "_epoch": upper - 1} for row in rows], schema=STORED)
+    project.catalog.stage(table, merged, {ATTEMPT: f"{collection}m", LOWER: str(lower), KIND: MERGE})
+    out = tuple(file.path for file in log.held(table) if file.last < upper)
+    digests: dict[tuple[int, int], Digest] = {}
+    for entry in entries:
+        for (_, part), digest in log.sidecar(entry).digests.items():
+            digests[upper - 1, part] = digests.get((upper - 1, part), Digest()) + digest
+    names = tuple(entry.attempt for entry in entries)
+    note = Sidecar(
+        collection, lower, upper, f"{collection}m", Fingerprint("f" * 32, "p"), {}, digests, 1.5, merged=names, out=out
+    )
+    newest, generation = newest_exchange(table), entries[0].description.generation
+    change = Exchange(frozenset(out), (log.staged(f"{collection}m"),))
+    assert log.exchange(generation, None if newest is None else newest.id, note, change) is Verdict.FREE
 
 
 def of_today(project: Project, code: str = MADE_BY.code) -> Graph:

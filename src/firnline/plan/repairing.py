@@ -1,9 +1,9 @@
 """What brings a damaged log back, given what is wrong with it: the steps in their order, and what no step mends.
 
-Metadata comes before sidecars, these before manifests, and these before rows, since each is found through the one before. Of
-several logs those upstream come first, and what a stage keeps before the stage. What a replica holds comes back from there as it
-was. Rows that it does not hold are computed again, where their contract allows it, or left out where it allows that; everything
-else is written anew from what other files say.
+Metadata comes before sidecars, these before manifests, and these before rows, since each is found through the one before. Lists
+through which nobody reads the newest rows come last. Of several logs those upstream come first, and what a stage keeps before the
+stage. What a replica holds comes back from there as it was. Rows that it does not hold are computed again, where their contract
+allows it, or left out where it allows that; everything else is written anew from what other files say.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from firnline.plan.verification import (
     uncovered,
 )
 
-What = Literal["metadata", "sidecars", "manifests", "rows", "files"]
+What = Literal["metadata", "sidecars", "manifests", "rows", "lists", "files"]
 How = Literal["rebuild", "recompute", "leave out", "retry", "restore"]
 
 
@@ -62,6 +62,8 @@ class Step:
     """The data files that these named."""
     instead_of_head: int | None = None
     """The snapshot whose manifest list stands for the head's; zero if none does."""
+    lists: tuple[int, ...] = ()
+    """The snapshots whose manifest lists are to be written anew."""
     contract: OnLoss = "replay"
     """What holds for lost rows."""
     is_replayed: bool = True
@@ -207,6 +209,10 @@ def steps_for(
             steps.append(told)
         else:
             refusals.append(told)
+    unlisted = tuple(each.snapshot for each in log.unlisted())
+    if unlisted and manifests is None and all(manifest.file.is_sound() for manifest in _known(log)):
+        why = _why(damage, "past") or _why(damage, "log")
+        steps.append(Step(log.pipeline, log.collection, "lists", why, lists=unlisted))
     return Plan(tuple(steps), tuple(refusals))
 
 
@@ -259,7 +265,7 @@ def _manifests(log: Holding, damage: Sequence[Problem]) -> tuple[Step | None, se
     files = files_of(log)
     held = {data.file.path for _, data in data_of(log)}
     named = tuple(file for path, file in sorted((files or {}).items()) if path not in held)
-    if not unsound and not named and all(each.manifest_list.is_sound() for each in readable):
+    if not unsound and not named and not is_headless:
         return None, set()
     if files is None and is_headless:
         what = "the newest manifest list cannot be read, and not every sidecar says which data files there are"

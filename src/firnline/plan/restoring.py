@@ -34,7 +34,7 @@ def restorable(log: Holding, damage: Sequence[Problem], copies: Copies) -> tuple
     others = tuple(path for path in lost_files(damage) if path in copies)
     if others:
         return others, ()
-    if lost_files(damage):
+    if lost_files([each for each in damage if each.about != "past"]):
         return (), ()  # what holds which rows is not known yet
     damaged = [each for each in damaged_data(log, damage) if _is_damaged(each) or each.file.path in copies]
     every, found = log.cells(), [each for each in damaged if each.file.path in copies]

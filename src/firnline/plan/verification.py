@@ -1,9 +1,9 @@
 """What is wrong with a log, given what its metadata says and what storage holds.
 
-A log is well if every file that a published snapshot names is there, whole, and says what its referrer says of it, where what
-only snapshots before the newest exchange name is nobody's loss; if each sidecar agrees with its summary; if the layers follow one
-another without a hole or a double; and if the frontier does not lie beyond a log. Everything else is a problem, which names the
-(epoch, part) that it touches. Facts in, problems out.
+A log is well if every file that a published snapshot names is there, whole, and says what its referrer says of it, where rows
+that only snapshots before the newest exchange name are nobody's loss; if each sidecar agrees with its summary; if the layers
+follow one another without a hole or a double; and if the frontier does not lie beyond a log. Everything else is a problem, which
+names the (epoch, part) that it touches. Facts in, problems out.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from firnline.model.stored_file import StoredFile
 from firnline.plan.frontier import Frontier
 
 Kind = Literal["missing", "truncated", "altered", "unreadable", "inconsistent"]
-About = Literal["log", "sidecar", "data"]
-"""Whether all that a log holds is hard to read, only what was noted about an epoch, or some of its rows."""
+About = Literal["log", "sidecar", "data", "past"]
+"""Whether all that a log holds is hard to read, only what was noted about an epoch, some of its rows, or what it once named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +109,8 @@ class Revision:
     """When it was committed, in milliseconds."""
     gap: str = ""
     """The gap that it opened, if it took rows out and put none in their place."""
+    lost: tuple[File, ...] = ()
+    """Manifests that its list names, that no list since the newest exchange does, and that cannot be read."""
 
     @property
     def is_exchange(self) -> bool:
@@ -147,6 +149,10 @@ class Holding:
         published = self.published()
         exchanges = [position for position, revision in enumerate(published) if revision.is_exchange]
         return published[exchanges[-1] :] if exchanges else published
+
+    def unlisted(self) -> list[Revision]:
+        """Those of the main line of which no list that can be read, with all that it names, tells what they name."""
+        return [each for each in self.published() if each.lost or not each.manifest_list.is_sound()]
 
     def layers(self) -> list[Revision]:
         """The publishes and merges that are true and that no newer merge stands for, the oldest range first."""
@@ -202,7 +208,8 @@ def problems_of(log: Holding) -> list[Problem]:
     read = {revision.snapshot for revision in log.unsuperseded()}
     gone = missing(log)
     of_each = (_of_revision(log, each, each.is_staged or each.snapshot in read, gone) for each in log.revisions)
-    return [problem for several in of_each for problem in several] + list(_of_chain(log))
+    found_in_each = dict.fromkeys(problem for several in of_each for problem in several)
+    return [*found_in_each, *_of_chain(log)]
 
 
 def frontier_problems(
@@ -308,9 +315,9 @@ def _fault(file: File) -> tuple[Kind, str] | None:
 
 
 def _of_revision(log: Holding, revision: Revision, is_read: bool, gone: Container[Cell]) -> Iterator[Problem]:
-    """What is wrong with a snapshot; its list matters only if somebody may still read through it.
+    """What is wrong with a snapshot; through its list somebody may still read, or only find what is not to be removed.
 
-    What is known to be ``gone`` is not.
+    What is known to be ``gone`` is not wrong.
     """
     cells = log.cells() if revision in log.mixed() else revision.cells()
 
@@ -329,6 +336,13 @@ def _of_revision(log: Holding, revision: Revision, is_read: bool, gone: Containe
         yield problem(found[0], f"{found[1]}; without this manifest list {lost}", revision.manifest_list.path)
     elif revision.manifests is None and is_read:
         yield problem("unreadable", "no readable manifest list says which data files these are")
+    elif found is not None:
+        what = f"{found[1]}; without this manifest list nothing of the log can be removed or undone"
+        yield problem(found[0], what, revision.manifest_list.path, about="past")
+    for each in revision.lost:
+        if (found := _fault(each)) is not None:
+            what = f"{found[1]}; without this manifest nothing of the log can be removed or undone"
+            yield Problem(log.pipeline, log.collection, found[0], what, each.path, about="past")
     for manifest in revision.manifests or ():
         if (found := _fault(manifest.file)) is not None:
             what = f"{found[1]}; without this manifest nobody knows the data files of the snapshot"

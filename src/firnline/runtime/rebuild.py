@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -84,6 +84,13 @@ def _heads(project: Project, graph: Graph) -> dict[str, Head | None]:
 def _reopen(project: Project, graph: Graph, log: str, generation: int) -> None:
     """Let the rewind be done again that a log, of this generation, does not know of."""
     project.control(graph.name).settle(partial(reopened, log=log, generation=generation))
+
+
+def lists(project: Project, log: Holding, snapshots: Collection[int]) -> None:
+    """Manifest lists, from those before and after them and what sidecars say."""
+    from firnline.tables.relisting import rebuild_lists
+
+    rebuild_lists(project.catalog, log.pipeline, log.collection, snapshots)
 
 
 def sidecar(project: Project, graph: Graph, log: Holding, snapshot: int, session: Callable[[], SparkSession]) -> None:

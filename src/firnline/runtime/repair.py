@@ -323,6 +323,8 @@ class Mending:
             case "sidecars":
                 for snapshot in step.sidecars:
                     rebuild.sidecar(self.project, self.graph, log, snapshot, self.session)
+            case "lists":
+                rebuild.lists(self.project, log, step.lists)
             case "metadata":
                 return _Taken(is_done=rebuild.metadata(self.project, self.graph, log))
         return _Taken()

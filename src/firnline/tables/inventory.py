@@ -2,15 +2,16 @@
 
 The metadata is read before the folder is listed, so that a log which grows meanwhile looks whole. Nothing that cannot be read
 ends it: that is a fact, too. Of all manifest lists only the newest readable one is parsed, since it names the manifests of all
-snapshots before it; of the others it is seen that they are whole.
+snapshots before it, and the newest readable ones before exchanges, whose manifests are only seen to be whole; as are all others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from firnline.errors import FirnlineError
@@ -109,6 +110,7 @@ class _Inventory:
             lists = list(pool.map(self._list, published))
             known = self._parse_newest(lists)
             revisions = [*pool.map(self._published, published, lists, known), *pool.map(self._staged, staged)]
+            revisions = self._with_lost(revisions, {each.manifest_path for several in known for each in several or ()})
         unnamed = storage.unnamed()
         found = storage.named & storage.sizes.keys()
         # What a merge stands for may not be kept any more; the layers begin where the log does all the same.
@@ -146,6 +148,23 @@ class _Inventory:
                         several.append(manifest)
                 break
         return known
+
+    def _with_lost(self, revisions: list[Revision], read: Collection[str]) -> list[Revision]:
+        """With the manifests that are lost and that only lists before the newest exchange name, which nobody has read yet.
+
+        Between two exchanges a list names all that those before it name, so that the newest one tells.
+        """
+        found, position = list(revisions), {snapshot.id: at for at, snapshot in enumerate(self.published)}
+        exchanges = [at for at, snapshot in enumerate(self.published) if is_repair(snapshot) or is_merge(snapshot)]
+        for first, end in pairwise(dict.fromkeys([0, *exchanges])):
+            sound = [at for at in range(first, end) if found[at].manifest_list.is_sound()]
+            _, listed = self._parsed_list(found[sound[-1]].manifest_list) if sound else (None, None)
+            for manifest in (each for each in listed or () if each.manifest_path not in read):
+                file = self._whole(self.storage.file(manifest.manifest_path, manifest.manifest_length))
+                if not file.is_sound():
+                    for at in range(max(first, position.get(manifest.added_snapshot_id or 0, 0)), end):
+                        found[at] = replace(found[at], lost=(*found[at].lost, file))
+        return found
 
     def _published(self, snapshot: Snapshot, listed: File, manifests: Sequence[ManifestFile] | None) -> Revision:
         read = None if manifests is None else tuple(self._manifest(each) for each in manifests)

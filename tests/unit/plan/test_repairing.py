@@ -138,13 +138,20 @@ def test_metadata_comes_before_everything_else() -> None:
     assert [step.what for step in found.steps] == ["metadata"]
 
 
-def test_what_only_superseded_snapshots_name_is_no_loss() -> None:
+def test_rows_that_only_superseded_snapshots_name_are_no_loss_and_their_lists_are_written_anew() -> None:
     old = replace(revision("seen", 0), manifest_list=File("seen/list-0", None), manifests=())
     mended = revision("seen", 0)
     repair = Revision(
         9, File("seen/list-9", 9), mended.manifests, description=old.description, is_repair=True, files=mended.files
     )
-    assert planned(log("seen", old, repair)) == Plan((), ())
+    found = planned(log("seen", old, repair))
+    assert [(step.what, step.lists) for step in found.steps] == [("lists", (old.snapshot,))]
+    assert found.refusals == ()
+    named = replace(old, manifest_list=File("seen/list-0", 9), lost=(File("seen/old", None),))
+    assert [problem.file for problem in problems_of(log("seen", named, named, repair)) if problem.file] == ["seen/old"], (
+        "told once"
+    )
+    assert planned(log("seen", replace(named, lost=()), repair)) == Plan((), ())
 
 
 def test_a_hole_between_epochs_stays_and_is_told() -> None:

@@ -6,23 +6,15 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
-from firnline.model.description import Verdict
-from firnline.model.digest import Digest
-from firnline.model.fingerprint import Fingerprint
 from firnline.runtime.history import remember, runs, told
 from firnline.runtime.maintain import Budget, grace_of, is_tidy, maintained, planned, tidied, undone
 from firnline.runtime.project import Project
 from firnline.runtime.verify import verify
 from firnline.tables.failures import Failure
-from firnline.tables.layers import KIND, MERGE, newest_exchange
-from firnline.tables.log import ATTEMPT, LOWER
-from firnline.tables.port import Exchange
-from firnline.tables.sidecar import Sidecar
 from tests.project import command
-from tests.web_logs import STORED, copies, staged
+from tests.web_logs import copies, merge, staged
 
 NOW = timedelta()
 
@@ -35,29 +27,6 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Project]:
 @pytest.fixture
 def web(healthy: Callable[[], Project]) -> Project:
     return healthy()
-
-
-def merge(project: Project, collection: str) -> None:
-    """All layers of a log as one, as Spark would do it."""
-    log = project.log("web", collection)
-    table, entries = log.load(), list(log.entries())
-    assert table is not None
-    lower, upper = entries[-1].lower, entries[0].description.upper
-    rows = project.catalog.iceberg("web", collection).scan().to_arrow().to_pylist()
-    merged = pa.Table.from_pylist([{**row, "_epoch": upper - 1} for row in rows], schema=STORED)
-    project.catalog.stage(table, merged, {ATTEMPT: f"{collection}m", LOWER: str(lower), KIND: MERGE})
-    out = tuple(file.path for file in log.held(table))
-    digests: dict[tuple[int, int], Digest] = {}
-    for entry in entries:
-        for (_, part), digest in log.sidecar(entry).digests.items():
-            digests[upper - 1, part] = digests.get((upper - 1, part), Digest()) + digest
-    names = tuple(entry.attempt for entry in entries)
-    note = Sidecar(
-        collection, lower, upper, f"{collection}m", Fingerprint("f" * 32, "p"), {}, digests, 1.5, merged=names, out=out
-    )
-    newest = newest_exchange(table)
-    change = Exchange(frozenset(out), (log.staged(f"{collection}m"),))
-    assert log.exchange(0, None if newest is None else newest.id, note, change) is Verdict.FREE
 
 
 def no_engine() -> object:

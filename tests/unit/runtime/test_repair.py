@@ -15,6 +15,7 @@ from firnline.runtime import index, rebuild
 from firnline.runtime.project import Project
 from firnline.runtime.repair import planned, repair
 from firnline.runtime.verify import verify
+from firnline.tables.trash import Trash
 from firnline.world import World, replaced
 from tests.project import command
 from tests.verifying import cut, data_file, local, taken
@@ -55,7 +56,7 @@ DAMAGE: dict[str, tuple[str, Callable[[Holding], list[Path]]]] = {
     "a manifest": ("manifests", lambda log: [manifest(log, 1)]),
     "all manifests": ("manifests", lambda log: [manifest(log, at) for at in range(3)]),
     "the head's list": ("manifests", lambda log: [local(log.revisions[2].manifest_list.path)]),
-    "an older list": ("manifests", lambda log: [local(log.revisions[0].manifest_list.path)]),
+    "an older list": ("lists", lambda log: [local(log.revisions[0].manifest_list.path)]),
     "all lists": ("manifests", lambda log: [local(each.manifest_list.path) for each in log.revisions]),
     "the head's list and a manifest": (
         "manifests",
@@ -85,6 +86,9 @@ def test_what_is_not_rows_is_written_anew_without_spark(project: Project, what: 
     assert [(entry.attempt, entry.lower, entry.description) for entry in project.log("web", "seen").entries()] == entries
     publish(project, "seen", 3)
     assert verify(project).problems == (), "epochs go on from there"
+    table = project.log("web", "seen").load()
+    assert table is not None
+    assert Trash(project.catalog).named(table), "maintenance knows what each snapshot names"
 
 
 def test_a_rebuilt_sidecar_says_what_the_lost_one_said(project: Project) -> None:
@@ -144,7 +148,7 @@ def test_several_kinds_of_damage_are_repaired_one_after_the_other(project: Proje
         file.unlink()
     found = repair(project, no_session)
     assert found.is_whole, found
-    assert [each.step.what for each in found.done] == ["metadata", "manifests"]
+    assert [each.step.what for each in found.done] == ["metadata", "manifests", "lists"]
     assert rows(project) == before
 
 
@@ -164,7 +168,7 @@ def test_nothing_is_computed_where_sidecars_and_manifests_together_name_all_data
         file.unlink()
     found = repair(project, no_session)
     assert found.is_whole, found
-    assert [each.step.what for each in found.done] == ["sidecars", "manifests"]
+    assert [each.step.what for each in found.done] == ["sidecars", "manifests", "lists"]
     assert rows(project) == before
     assert verify(project).problems == ()
 
@@ -177,7 +181,8 @@ def test_a_lost_data_file_whose_manifest_is_lost_too_is_still_told(project: Proj
     assert [step.what for step in steps] == ["manifests"]
     with pytest.raises(AssertionError, match="nothing is to be computed"):
         repair(project, no_session)
-    (after,) = planned(project).steps
+    after, lists = planned(project).steps
+    assert lists.what == "lists"
     assert (after.what, after.cells) == ("rows", ((1, 1),))
 
 

@@ -372,7 +372,7 @@ def test_a_damaged_copy_is_not_used_and_what_it_held_is_made_again(project: Proj
     manifest.unlink()
     found = repair(project, no_session)
     assert found.is_whole, found
-    assert [each.step.how for each in found.done] == ["rebuild"]
+    assert [each.step.what for each in found.done] == ["manifests", "lists"]
     assert replicated_upto(project, project.graph("web"))["seen"] == 1, "a repair was made that no place has"
     assert run(project).failed == ()
     assert replicated_upto(project, project.graph("web"))["seen"] == 3
