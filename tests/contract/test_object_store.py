@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 from s3fs import S3FileSystem
 
+from firnline.errors import FirnlineError
 from firnline.plan.verification import data_of
+from firnline.replicas import Place
+from firnline.replicas.place import copied
 from firnline.runtime.project import Project
 from firnline.runtime.repair import repair
 from firnline.runtime.verify import taken
@@ -75,3 +78,13 @@ def test_small_files_that_others_wrote_since_are_listed(project: Project) -> Non
     S3FileSystem(anon=False, use_listings_cache=True).pipe_file(f"{folder.removeprefix('s3://')}/two", b"2")
     assert sorted(catalog.read_all(folder).values()) == [b"1", b"2"]
     assert len(catalog.paths(folder)) == 2
+
+
+def test_what_was_there_stays_if_a_copy_fails(project: Project, tmp_path: Path) -> None:
+    place = Place("s3://firnline/copies")
+    place.write("web/one", b"before")
+    (tmp_path / "one").write_bytes(b"after" * 2_000_000)
+    with pytest.raises(FirnlineError, match="changed while it was read"):
+        copied(f"file://{tmp_path}/one", f"{place.url}/web/one", "web/one", "another checksum")
+    assert place.read("web/one") == b"before"
+    assert place.paths("web") == ["web/one"]

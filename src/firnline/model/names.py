@@ -25,6 +25,8 @@ UPDATE_AFTER = "UPDATE_AFTER"
 SEEN_AT = "__SEEN_AT"
 """Beside the keys of a source that forgets which it has seen: the beginning of the epoch that brought the row."""
 QUARANTINE = "__quarantine"
+DRAFT = ".draft"
+"""How the name of a small file ends that is being written; if its writer died it stays, and nobody reads it."""
 EPOCH_TIME = "_firnline_epoch_time"
 """Logical time, as a column of a plan and as a collection of one row that changes at every epoch."""
 

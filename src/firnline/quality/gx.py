@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
+import threading
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,6 +31,8 @@ from firnline.errors import FirnlineError, Location
 from firnline.quality.judging import SAMPLE, Result
 from firnline.quality.suite import Suite, suite_of
 
+_ONE = threading.Lock()
+"""There is one context in a process, with one source of rows: epochs that are computed side by side ask one after the other."""
 _KNOWN = ("type", "kwargs", "meta", "notes", "description", "id", "severity")
 
 
@@ -67,7 +70,7 @@ def answered(frame: DataFrame, suite: Suite, expectations: Sequence[Mapping[str,
         each.id = f"00000000-0000-0000-0000-{number:012}"  # results come in another order
     asked.expectations = made
     how = {"result_format": "BASIC", "include_unexpected_rows": True, "partial_unexpected_count": SAMPLE}
-    with warnings.catch_warnings():
+    with _ONE, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             found = _batch(frame).validate(asked, result_format=how)

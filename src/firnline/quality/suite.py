@@ -110,7 +110,7 @@ def is_about_columns(config: Mapping[str, Any]) -> bool:
 
 def _asked(config: Mapping[str, Any]) -> list[str]:
     """The columns whose values an expectation is about."""
-    if config["type"] == "expect_column_to_exist":
+    if config["type"] == "expect_column_to_exist" or config["type"].startswith("expect_table_"):
         return []
     kwargs = config["kwargs"]
     single = [kwargs[key] for key in _COLUMNS if key in kwargs]

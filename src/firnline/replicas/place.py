@@ -17,6 +17,7 @@ from uuid import uuid4
 import fsspec
 
 from firnline.errors import FirnlineError
+from firnline.model.names import DRAFT
 from firnline.model.replica import Kept
 
 T = TypeVar("T")
@@ -134,9 +135,12 @@ class Place:
 
         def ask() -> dict[str, bytes]:
             filesystem, inner = self._at(folder)
-            paths = filesystem.find(inner, maxdepth=1)
-            found: dict[str, bytes] = filesystem.cat(paths) if paths else {}
-            return {path.rsplit("/", 1)[-1]: content for path, content in found.items()}
+            paths = [path for path in filesystem.find(inner, maxdepth=1) if not path.endswith(DRAFT)]
+            found = dict(zip(paths, filesystem.cat_ranges(paths, None, None, on_error="return"), strict=True))
+            for content in found.values():
+                if isinstance(content, Exception) and not isinstance(content, FileNotFoundError):
+                    raise content
+            return {path.rsplit("/", 1)[-1]: content for path, content in found.items() if isinstance(content, bytes)}
 
         return self._answering(folder, ask)
 
@@ -185,16 +189,22 @@ def _appearing(url: str) -> Iterator[Any]:
     filesystem, inner = fsspec.url_to_fs(url)
     filesystem.makedirs(filesystem._parent(inner), exist_ok=True)
     appears_whole = fsspec.utils.get_protocol(url) in _APPEAR_WHOLE
-    draft = inner if appears_whole else f"{inner}.{uuid4().hex}"
+    draft = inner if appears_whole else f"{inner}.{uuid4().hex}{DRAFT}"
+    file = filesystem.open(draft, "wb")
     try:
-        with filesystem.open(draft, "wb") as file:
-            yield file
-            file.flush()
-            with suppress(AttributeError, OSError):
-                os.fsync(file.fileno())
+        yield file
+        file.flush()
+        with suppress(AttributeError, OSError):
+            os.fsync(file.fileno())
+        file.close()
         if not appears_whole:
             filesystem.mv(draft, inner)
     except BaseException:
         with suppress(Exception):
-            filesystem.rm_file(draft)
+            if appears_whole:
+                file.closed = True  # an object appears when it is closed
+                file.discard()
+            else:
+                file.close()
+                filesystem.rm_file(draft)
         raise

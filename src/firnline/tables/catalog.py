@@ -8,6 +8,7 @@ after any failure, because everything but a definite conflict leaves the outcome
 
 from __future__ import annotations
 
+import glob
 import gzip
 import os
 import time
@@ -22,13 +23,13 @@ from uuid import uuid4
 from fsspec.implementations.local import LocalFileSystem
 
 from firnline.errors import FirnlineError
-from firnline.model.names import EPOCH, PART, parted
+from firnline.model.names import DRAFT, EPOCH, PART, parted
 from firnline.model.stored_file import StoredFile
 from firnline.tables.avro import check_whole
 from firnline.tables.metadata import Metadata
 from firnline.tables.pointers import pointers
 from firnline.tables.port import Columns, Exchange, Manifest
-from firnline.tables.storage import answering, located
+from firnline.tables.storage import answering, contents, located
 from firnline.world import world
 
 if TYPE_CHECKING:
@@ -403,22 +404,16 @@ class Catalog:
                 Concordance(self._concordance).forget(path)
 
     def paths(self, folder: str) -> list[str]:
-        """The paths of the small files below a folder; none if it is not there."""
+        """The paths of the files below a folder, drafts among them: what is to be erased may be in one."""
         filesystem, inner = located(folder)
         with answering(self.warehouse):
             return [filesystem.unstrip_protocol(path) for path in sorted(filesystem.find(inner))]
 
     def read_all(self, folder: str) -> dict[str, bytes]:
-        """The small files below a folder, by path; none if it is not there."""
+        """The small files below a folder that are whole, by path; none if it is not there."""
         filesystem, inner = located(folder)
         with answering(self.warehouse):
-            paths = filesystem.find(inner)
-            found = filesystem.cat(paths, on_error="return") if paths else {}
-            there = {path: content for path, content in found.items() if not isinstance(content, FileNotFoundError)}
-            for content in there.values():
-                if isinstance(content, Exception):
-                    raise content
-            return there
+            return contents(filesystem, filesystem.find(inner))
 
     def iceberg(self, pipeline: str, name: str) -> Table:
         """A table as PyIceberg knows it."""
@@ -451,7 +446,7 @@ class Catalog:
         """Refuse to take a catalog that has gone astray for one that is not made yet: the warehouse knows better. No tables."""
         if self.pointers.names(pipeline) is None:
             with answering(self.warehouse):
-                filesystem, inner = located(f"{self.warehouse}/{pipeline}/*/metadata/*.metadata.json")
+                filesystem, inner = located(f"{glob.escape(self.warehouse)}/{pipeline}/*/metadata/*.metadata.json")
                 if filesystem.glob(inner):
                     what = f"the warehouse holds logs of {pipeline!r}, but the catalog's database is not there"
                     raise FirnlineError("CATALOG_UNAVAILABLE", what)
@@ -513,7 +508,7 @@ def _schema(columns: pa.Schema) -> Schema:
 @contextmanager
 def _drafted(path: str, content: bytes) -> Iterator[Path]:
     """All of a local file's content under another name, to be given its own."""
-    draft = Path(f"{path}.{uuid4().hex}")
+    draft = Path(f"{path}.{uuid4().hex}{DRAFT}")
     try:
         with draft.open("xb") as file:
             file.write(content)

@@ -124,7 +124,7 @@ class Tables(Protocol):
         """Read a small file."""
 
     def paths(self, folder: str) -> list[str]:
-        """The paths of the small files below a folder; none if it is not there."""
+        """The paths of the files below a folder, drafts among them; none if it is not there."""
 
     def read_all(self, folder: str) -> dict[str, bytes]:
-        """The small files below a folder, by path; none if it is not there."""
+        """The small files below a folder that are whole, by path; none if it is not there."""

@@ -16,5 +16,5 @@ def prunable(tables: Tables, folder: str, sinces: Mapping[str, int]) -> list[str
 
 def _is_below(inner: str, sinces: Mapping[str, int]) -> bool:
     collection, _, rest = inner.partition("/")
-    epoch = rest.partition("/")[0].removesuffix(".json")
+    epoch = rest.partition("/")[0].partition(".")[0]
     return collection in sinces and epoch.lstrip("-").isdigit() and int(epoch) < sinces[collection]

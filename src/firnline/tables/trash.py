@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from firnline.errors import FirnlineError
+from firnline.model.names import DRAFT
 from firnline.model.stored_file import StoredFile
 from firnline.tables.layers import KIND, RESCALE
 from firnline.tables.metadata import ADOPTED, SIDECAR, Metadata, Snapshot
@@ -122,6 +123,8 @@ class Trash:
         """What is in the trash, the oldest first."""
         found = []
         for path in self.tables.paths(f"{table.location}/{FOLDER}"):
+            if path.endswith(DRAFT):
+                continue  # whoever wrote it dropped nothing yet
             try:
                 found.append(Record.of_json(path, self.tables.read(path)))
             except FileNotFoundError:

@@ -81,8 +81,9 @@ def test_columns_that_are_not_there_are_refused(tmp_path: Path) -> None:
     pair = {"type": "expect_column_pair_values_to_be_equal", "kwargs": {"column_A": "n", "column_B": "m"}}
     exist = {"type": "expect_column_to_exist", "kwargs": {"column": "never"}}
     inner = {"type": "expect_column_values_to_be_null", "kwargs": {"column": "n.inner"}}
-    suite = read(written(tmp_path, {"expectations": [EXPECTATION, exist, inner, pair]}))
+    all_of = {"type": "expect_table_columns_to_match_ordered_list", "kwargs": {"column_list": ["n", "never"]}}
+    suite = read(written(tmp_path, {"expectations": [EXPECTATION, exist, inner, pair, all_of]}))
     suite.check_columns(["n", "m"])
     with pytest.raises(FirnlineError, match="asks for the column 'm'; the columns: n"):
         suite.check_columns(["n"])
-    assert [is_about_columns(each) for each in suite.expectations] == [True, False, True, True]
+    assert [is_about_columns(each) for each in suite.expectations] == [True, False, True, True, False]
