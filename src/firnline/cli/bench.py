@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
@@ -18,6 +19,9 @@ import typer
 from firnline.cli.app import app
 from firnline.cli.output import Json, console, print_json, print_table, quiet
 from firnline.errors import FirnlineError
+
+Work = Annotated[Path | None, typer.Option(help="An empty folder to work in; a temporary one by default.")]
+Runs = Annotated[int, typer.Option(min=1, help="Counted rounds; there is one more to warm up.")]
 
 bench = typer.Typer(help="Benchmarks, in a checkout of Firnline's repository.", no_args_is_help=True)
 app.add_typer(bench, name="bench")
@@ -44,7 +48,6 @@ def incremental(
     json: Json = False,
 ) -> None:
     """Compare incremental stages with full recompute and MERGE in Spark and with DuckDB, on the same data."""
-    checkout = _checkout()
     measure, report = _loaded("measure"), _loaded("report")
     suites = _loaded("suites").SUITES
     for name in suite or ():
@@ -53,14 +56,13 @@ def incremental(
     for value in (*(scale or ()), *(change or ())):
         if value <= 0:
             raise FirnlineError("BAD_OPTION", f"{value:g} is not above 0", todo="Give a --scale and a --change above 0.")
-    jars = checkout / ".firnline" / "jars"
-    root = (work or checkout / ".firnline" / "bench").resolve()
+    root = (work or _checkout() / ".firnline" / "bench").resolve()
     cells: list[Any] = []
     with _progress(json) as say:
         for name in suite or suites:
             for size in scale or suites[name].scales:
                 changes = sorted(change or suites[name].changes)
-                cells += measure.measured(root, jars, name, size, changes, runs, say, resume=resume)
+                cells += measure.measured(root, _jars(), name, size, changes, runs, say, resume=resume)
     if plot is not None:
         report.plot(cells, plot)
     if json:
@@ -69,27 +71,20 @@ def incremental(
         for title, lines in map(report.seconds, cells):
             print_table(title, report.SECONDS, lines)
         print_table("Times as long as ours: of the medians, and of single rounds", report.COLUMNS, report.lines(cells))
-    for cell in cells if not json else ():
-        for difference in cell.differences:
-            console.print(f"NOT EQUAL: {difference}", style="red", markup=False)
-    if any(cell.differences for cell in cells):
-        raise typer.Exit(1)
+    _check_equal([difference for cell in cells for difference in cell.differences], json)
 
 
 @bench.command()
 def overhead(
     rows: Annotated[int, typer.Option(min=1, help="Changed rows per epoch.")] = 5_000_000,
     runs: Annotated[int, typer.Option(min=1, help="Counted epochs; there is one more to warm up.")] = 5,
-    work: Annotated[Path | None, typer.Option(help="An empty folder for tables; a temporary one by default.")] = None,
+    work: Work = None,
     json: Json = False,
 ) -> None:
     """Measure what digests, lineage and commits cost: epochs with and without them, and with a slow ledger or none."""
-    import tempfile
-
-    checkout = _checkout()
     measure = _loaded("measure", "overhead")
-    with tempfile.TemporaryDirectory() as temporary, _progress(json) as say:
-        costs = measure.measured((work or Path(temporary)).resolve(), checkout / ".firnline" / "jars", rows, runs, say)
+    with _measuring(work, json) as (root, say):
+        costs = measure.measured(root, _jars(), rows, runs, say)
     if json:
         shares = [{**asdict(cost), "cost": cost.over("on", "off")} for cost in costs]
         print_json({"rows": rows, "machine": _machine(), "costs": shares})
@@ -108,18 +103,14 @@ def overhead(
 def whatif(
     rows: Annotated[int, typer.Option(min=1_000, help="Orders per epoch.")] = 300_000,
     epochs: Annotated[int, typer.Option(min=2, help="Epochs that the pipeline has.")] = 20,
-    runs: Annotated[int, typer.Option(min=1, help="Counted rounds; there is one more to warm up.")] = 3,
-    work: Annotated[Path | None, typer.Option(help="An empty folder for tables; a temporary one by default.")] = None,
+    runs: Runs = 3,
+    work: Work = None,
     json: Json = False,
 ) -> None:
     """Compare a what-if by a branch with one by computing everything anew and joining it with what there is."""
-    import tempfile
-
-    checkout = _checkout()
     measure = _loaded("measure", "whatif")
-    with tempfile.TemporaryDirectory() as temporary, _progress(json) as say:
-        root = (work or Path(temporary)).resolve()
-        rounds = measure.measured(root, checkout / ".firnline" / "jars", rows, epochs, runs, say)
+    with _measuring(work, json) as (root, say):
+        rounds = measure.measured(root, _jars(), rows, epochs, runs, say)
     ratio = median(each.ratio for each in rounds)
     is_equal = all(each.ours_differing == each.full_differing for each in rounds)
     if json:
@@ -150,28 +141,21 @@ def _steps(seconds: dict[str, float]) -> str:
 @bench.command()
 def recovery(
     visits: Annotated[int, typer.Option(min=400_000, help="Visits in a large epoch.")] = 1_000_000,
-    runs: Annotated[int, typer.Option(min=1, help="Counted rounds; there is one more to warm up.")] = 1,
-    work: Annotated[Path | None, typer.Option(help="An empty folder for tables; a temporary one by default.")] = None,
+    runs: Runs = 1,
+    work: Work = None,
     json: Json = False,
 ) -> None:
     """Measure what getting lost work back takes: repairs of deleted files, and retries of epochs ended between their waves."""
-    import tempfile
-
-    checkout = _checkout()
     measure, report = _loaded("measure", "recovery"), _loaded("report", "recovery")
-    with tempfile.TemporaryDirectory() as temporary, _progress(json) as say:
-        jars = checkout / ".firnline" / "jars"
-        repairs, retries = measure.measured((work or Path(temporary)).resolve(), jars, visits, runs, say)
+    with _measuring(work, json) as (root, say):
+        repairs, retries = measure.measured(root, _jars(), visits, runs, say)
     differences = [difference for each in (*repairs, *retries) for difference in each.differences]
     if json:
         print_json({"visits": visits, "machine": _machine(), **report.document(repairs, retries)})
     else:
         print_table(f"Repair at {visits:,} visits per epoch", report.REPAIRS, report.repair_lines(repairs))
         print_table("Retry of an epoch that was ended between its waves", report.RETRIES, report.retry_lines(retries))
-        for difference in differences:
-            console.print(f"NOT EQUAL: {difference}", style="red", markup=False)
-    if differences:
-        raise typer.Exit(1)
+    _check_equal(differences, json)
 
 
 @bench.command()
@@ -180,24 +164,18 @@ def maintenance(
         int, typer.Option(min=1000, help="Rows of the table, of which each epoch changes one in a hundred.")
     ] = 1_000_000,
     epochs: Annotated[int, typer.Option(min=2, help="How many epochs.")] = 200,
-    work: Annotated[Path | None, typer.Option(help="An empty folder for tables; a temporary one by default.")] = None,
+    work: Work = None,
     json: Json = False,
 ) -> None:
     """Measure what many small epochs leave behind: reading, files and time, with maintenance and without."""
-    import tempfile
-
-    checkout = _checkout()
     measure, report = _loaded("measure", "maintenance"), _loaded("report", "maintenance")
-    with tempfile.TemporaryDirectory() as temporary, _progress(json) as say:
-        found = measure.measured((work or Path(temporary)).resolve(), checkout / ".firnline" / "jars", rows, epochs, say)
+    with _measuring(work, json) as (root, say):
+        found = measure.measured(root, _jars(), rows, epochs, say)
     if json:
         print_json({"machine": _machine(), **report.document(found)})
     else:
         print_table(f"{epochs} epochs that change 1 % of {rows:,} rows each", report.COLUMNS, report.lines(found))
-        for difference in found.differences:
-            console.print(f"NOT EQUAL: {difference}", style="red", markup=False)
-    if found.differences:
-        raise typer.Exit(1)
+    _check_equal(found.differences, json)
 
 
 @bench.command()
@@ -205,16 +183,13 @@ def dedup(
     seen: Annotated[int, typer.Option(min=1000, help="Ids that were seen.")] = 50_000_000,
     new: Annotated[int, typer.Option(min=100, help="Records of an epoch, of which some were seen.")] = 100_000,
     runs: Annotated[int, typer.Option(min=1, help="Counted look-ups; there is one more to warm up.")] = 3,
-    work: Annotated[Path | None, typer.Option(help="An empty folder for tables; a temporary one by default.")] = None,
+    work: Work = None,
     json: Json = False,
 ) -> None:
     """Measure what looking up ids takes among those that were seen: bytes and time, against a full anti-join."""
-    import tempfile
-
-    checkout = _checkout()
     measure, report = _loaded("measure", "dedup"), _loaded("report", "dedup")
-    with tempfile.TemporaryDirectory() as temporary, _progress(json) as say:
-        found = measure.measured((work or Path(temporary)).resolve(), checkout / ".firnline" / "jars", seen, new, runs, say)
+    with _measuring(work, json) as (root, say):
+        found = measure.measured(root, _jars(), seen, new, runs, say)
     if json:
         print_json({"machine": _machine(), **report.document(found)})
     else:
@@ -223,28 +198,21 @@ def dedup(
         console.print(
             f"The concordance has {found.index / 1e6:,.0f} MB; it was made in the first look-up, of {found.indexed:.0f} s."
         )
-        for difference in found.differences:
-            console.print(f"NOT EQUAL: {difference}", style="red", markup=False)
-    if found.differences:
-        raise typer.Exit(1)
+    _check_equal(found.differences, json)
 
 
 @bench.command()
 def catchup(
     epochs: Annotated[int, typer.Option(min=2, help="Epochs that are caught up with at once.")] = 20,
     rows: Annotated[int, typer.Option(min=1, help="Orders per epoch.")] = 500,
-    runs: Annotated[int, typer.Option(min=1, help="Counted rounds; there is one more to warm up.")] = 3,
-    work: Annotated[Path | None, typer.Option(help="An empty folder for tables; a temporary one by default.")] = None,
+    runs: Runs = 3,
+    work: Work = None,
     json: Json = False,
 ) -> None:
     """Measure what catching up with many small epochs costs, against one epoch, and against one after the other."""
-    import tempfile
-
-    checkout = _checkout()
     measure = _loaded("measure", "catchup")
-    with tempfile.TemporaryDirectory() as temporary, _progress(json) as say:
-        root = (work or Path(temporary)).resolve()
-        rounds = measure.measured(root, checkout / ".firnline" / "jars", epochs, rows, runs, say)
+    with _measuring(work, json) as (root, say):
+        rounds = measure.measured(root, _jars(), epochs, rows, runs, say)
     ratio = median(each.ratio for each in rounds)
     differences = [difference for each in rounds for difference in each.differences]
     if json:
@@ -258,24 +226,18 @@ def catchup(
         columns = ("one epoch", f"{epochs} one by one", f"{epochs} at once", "times one", "epochs of a job")
         print_table(f"Catching up with {epochs} epochs of {rows:,} orders, seconds", columns, lines)
         console.print(f"{epochs} epochs cost {ratio:.1f} times as much as one; digests, lineage and rows per epoch are compared.")
-        for difference in differences:
-            console.print(f"NOT EQUAL: {difference}", style="red", markup=False)
-    if differences:
-        raise typer.Exit(1)
+    _check_equal(differences, json)
 
 
 @bench.command()
 def epoch(
-    work: Annotated[Path | None, typer.Option(help="An empty folder for the project; a temporary one by default.")] = None,
+    work: Work = None,
     json: Json = False,
 ) -> None:
     """Measure an empty epoch of six stages through Airflow: warm, per epoch, cold, and as plain spark-submit tasks."""
-    import tempfile
-
-    checkout = _checkout()
     measure, report = _loaded("measure", "epoch"), _loaded("report", "epoch")
-    with tempfile.TemporaryDirectory() as temporary, _progress(json) as say:
-        cells = measure.measured((work or Path(temporary)).resolve(), checkout, say)
+    with _measuring(work, json) as (root, say):
+        cells = measure.measured(root, _checkout(), say)
     if json:
         print_json({"machine": _machine(), **report.document(cells)})
     else:
@@ -285,26 +247,20 @@ def epoch(
 @bench.command()
 def failures(
     visits: Annotated[int, typer.Option(min=400_000, help="Visits that are joined.")] = 2_000_000,
-    work: Annotated[Path | None, typer.Option(help="An empty folder for the project; a temporary one by default.")] = None,
+    work: Work = None,
     json: Json = False,
 ) -> None:
     """Measure what failures cost on a cluster: deaths of workers, driver and master in mid-join, lost rows, slow workers."""
-    import tempfile
-
-    checkout = _checkout()
     measure, report = _loaded("measure", "failures"), _loaded("report", "failures")
-    with tempfile.TemporaryDirectory() as temporary, _progress(json) as say:
-        found = measure.measured((work or Path(temporary)).resolve(), checkout, visits, say)
+    with _measuring(work, json) as (root, say):
+        found = measure.measured(root, _checkout(), visits, say)
     if json:
         print_json({"visits": visits, "machine": _machine(), **report.document(found)})
     else:
         print_table(f"Killed in the middle of a join of {visits:,} visits", report.KILLS, report.kill_lines(found))
         print_table(f"A worker dies, and {measure.LOST} parts are lost", report.LOSSES, report.loss_lines(found))
         print_table("One of three workers stands still most of the time", report.SLOW, report.slow_lines(found))
-        for difference in found.differences:
-            console.print(f"NOT EQUAL: {difference}", style="red", markup=False)
-    if found.differences:
-        raise typer.Exit(1)
+    _check_equal(found.differences, json)
 
 
 def _spread(seconds: Sequence[float]) -> str:
@@ -321,12 +277,24 @@ def _checkout() -> Path:
     return root
 
 
+def _jars() -> Path:
+    return _checkout() / ".firnline" / "jars"
+
+
 def _loaded(name: str, benchmark: str = "incremental") -> Any:
     """A module of a benchmark; it needs packages that Firnline itself does not."""
+    _checkout()
     try:
         return importlib.import_module(f"bench.{benchmark}.{name}")
     except ModuleNotFoundError as error:
         raise FirnlineError("PREREQUISITE", f"the benchmarks need {error.name}", todo="Set the checkout up: make.") from error
+
+
+@contextmanager
+def _measuring(work: Path | None, json: bool) -> Iterator[tuple[Path, Callable[[str], None]]]:
+    """The folder to work in, and a function that tells how far things are."""
+    with TemporaryDirectory() as temporary, _progress(json) as say:
+        yield (work or Path(temporary)).resolve(), say
 
 
 @contextmanager
@@ -341,6 +309,14 @@ def _progress(json: bool) -> Iterator[Callable[[str], None]]:
     else:
         with quiet():
             yield lambda sentence: console.print(sentence, markup=False, soft_wrap=True)
+
+
+def _check_equal(differences: Sequence[str], json: bool) -> None:
+    """End as a command that says no if results differ, after saying where."""
+    for difference in differences if not json else ():
+        console.print(f"NOT EQUAL: {difference}", style="red", markup=False)
+    if differences:
+        raise typer.Exit(1)
 
 
 def _machine() -> dict[str, Any]:
