@@ -47,7 +47,7 @@ openlineage: .firnline/openlineage/.ready
 # A real S3 server, from the Go module proxy, and what Spark needs to speak to one.
 VERSITYGW := v1.8.0
 object-store: .firnline/bin/versitygw setup
-	@for what in jars classes; do FIRNLINE_WAREHOUSE=s3://firnline/warehouse $(BIN)/firnline doctor --only $$what --mend > /dev/null || exit 1; done
+	@for what in "jars for s3" classes; do $(BIN)/firnline doctor --with s3 --only "$$what" --mend > /dev/null || exit 1; done
 
 .firnline/bin/versitygw:
 	@command -v go > /dev/null || { echo "The S3 server is built with Go: install it (Debian: golang), then run this again." >&2; exit 1; }

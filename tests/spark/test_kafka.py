@@ -15,7 +15,7 @@ from pyspark.sql.connect.session import SparkSession
 
 from firnline.engine.session import opened
 from firnline.runtime.certificate import certify
-from firnline.runtime.prerequisites import EXTRA_JARS, check_jars, mend_jars
+from firnline.runtime.prerequisites import check_jars, mend_jars
 from firnline.runtime.project import Project
 from firnline.settings import Settings
 from tests.kafka import broker
@@ -66,9 +66,9 @@ def test_records_come_once_and_a_replay_reads_the_same(tmp_path: Path) -> None:
     jars.mkdir()
     for jar in shared.glob("*.jar"):
         (jars / jar.name).symlink_to(jar)
-    assert not check_jars(project.settings, EXTRA_JARS["kafka"]).ok
-    mend_jars(project.settings, EXTRA_JARS["kafka"])
-    assert check_jars(project.settings, EXTRA_JARS["kafka"]).ok
+    assert not check_jars(project.settings, "kafka").ok
+    mend_jars(project.settings, "kafka")
+    assert check_jars(project.settings, "kafka").ok
     with broker(Settings.load(ROOT).work / "kafka", tmp_path) as servers:
         make_project(tmp_path, tap=PIPELINE.replace("SERVERS", servers))
         command = [sys.executable, "-m", "tests.spark.test_kafka", str(tmp_path), servers]

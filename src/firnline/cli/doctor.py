@@ -15,15 +15,16 @@ from firnline.settings import PROFILE, Settings
 
 
 class Extra(StrEnum):
-    """What only some sources need."""
+    """What only some sources or warehouses need."""
 
     KAFKA = "kafka"
+    S3 = "s3"
 
 
 Mend = Annotated[bool, typer.Option("--mend", help="Mend what needs no asking: Java (as root, with apt), the jars, the classes.")]
 Profile = Annotated[str | None, typer.Option("--profile", help="The profile to check; by default that of FIRNLINE_PROFILE.")]
 Only = Annotated[str | None, typer.Option("--only", metavar="NAME", help="Check this prerequisite and no other.")]
-With = Annotated[list[Extra] | None, typer.Option("--with", help="Also what only some sources need.")]
+With = Annotated[list[Extra] | None, typer.Option("--with", help="Also what only some sources or warehouses need.")]
 
 
 @app.command()

@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Generic, TypeVar
@@ -77,8 +78,6 @@ class Jar:
     name: str
     version: str
     sha256: str
-    scheme: str = ""
-    """Of the warehouses that need it; all by default."""
 
     @property
     def file(self) -> str:
@@ -92,13 +91,6 @@ JARS = (
         "iceberg-spark-runtime-4.1_2.13",
         "1.12.0",
         "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82",
-    ),
-    Jar(
-        "org.apache.iceberg",
-        "iceberg-aws-bundle",
-        "1.12.0",
-        "dd7e49ffa4ac9b215bed846581991259e3aec9bb2fa08d6cec029c46cd66d957",
-        scheme="s3",
     ),
     Jar("org.apache.spark", "spark-avro_2.13", "4.1.1", "6a19d90bc3b6e88d8db0fa36a19273aa10fea2dbd7a62bb60e4cedd73051b32d"),
     Jar("org.postgresql", "postgresql", "42.7.8", "2a32a9dcbc42d67a50ad3a0de5efd102c8d2be46720045f2cbd6689f160ab7c7"),
@@ -133,10 +125,18 @@ EXTRA_JARS: Mapping[str, tuple[Jar, ...]] = MappingProxyType(
                 "2.12.1",
                 "5273c8bc8c0dca2211175c0d27efbd7228efae99689aac001a8e1ef8e872e9ef",
             ),
-        )
+        ),
+        "s3": (
+            Jar(
+                "org.apache.iceberg",
+                "iceberg-aws-bundle",
+                "1.12.0",
+                "dd7e49ffa4ac9b215bed846581991259e3aec9bb2fa08d6cec029c46cd66d957",
+            ),
+        ),
     }
 )
-"""What only some sources need, by what these read."""
+"""What only some sources, or a warehouse with such addresses, need."""
 
 
 # Python and its packages
@@ -284,24 +284,25 @@ def check_work(settings: Settings) -> Finding:
     return Finding(free >= FREE_NEEDED, detail, f"Free {FREE_NEEDED // 1024**3} GiB there, or name another one: FIRNLINE_WORK.")
 
 
-def check_jars(settings: Settings, jars: Sequence[Jar] | None = None) -> Finding:
-    """Each jar is there with its pinned content and in no other version; by default those that everybody needs."""
-    wrong = [f"{jar.file} {problem}" for jar, problem in _wrong_jars(settings, jars)]
-    wrong += [f"{file.name} is of another version" for file in _other_versions(settings, jars)]
+def check_jars(settings: Settings, extra: str | None = None) -> Finding:
+    """Each jar is there with its pinned content and in no other version; by default those that the project surely needs."""
+    wrong = [f"{jar.file} {problem}" for jar, problem in _wrong_jars(settings, extra)]
+    wrong += [f"{file.name} is of another version" for file in _other_versions(settings, extra)]
     if wrong:
-        how = "Run 'firnline doctor --mend': it resolves them once, with the Ivy inside PySpark, and removes other versions."
+        ask = f"firnline doctor{f' --with {extra}' if extra else ''} --mend"
+        how = f"Run '{ask}': it resolves them once, with the Ivy inside PySpark, and removes other versions."
         return Finding(False, ", ".join(wrong), how)
-    return Finding(True, ", ".join(f"{jar.name} {jar.version}" for jar in jars or _needed_jars(settings)))
+    return Finding(True, ", ".join(f"{jar.name} {jar.version}" for jar in _needed_jars(settings, extra)))
 
 
-def mend_jars(settings: Settings, jars: Sequence[Jar] | None = None) -> None:
+def mend_jars(settings: Settings, extra: str | None = None) -> None:
     """Resolve the jars with the Ivy that ships inside PySpark; each moves into place only after its hash matches."""
     java, spark = _java(), _installed("pyspark")
     ivy = next(Path(str(spark.locate_file("pyspark/jars"))).glob("ivy-*.jar"), None) if spark else None
     if java is None or ivy is None:
         raise FirnlineError("PREREQUISITE", "the jars need Java and PySpark", todo="Mend those first, then run this again.")
     settings.jars.mkdir(parents=True, exist_ok=True)
-    for jar, _ in _wrong_jars(settings, jars):
+    for jar, _ in _wrong_jars(settings, extra):
         # The cache goes with the folder: a damaged download must not come back at the next attempt.
         with tempfile.TemporaryDirectory(prefix="resolve-", dir=settings.jars.parent) as folder:
             _run(_ivy(java, ivy, jar, Path(folder)), f"resolving {jar.file}")
@@ -312,17 +313,19 @@ def mend_jars(settings: Settings, jars: Sequence[Jar] | None = None) -> None:
                 todo = "Find out who changed it: it was not used, and is deleted."
                 raise FirnlineError("PREREQUISITE", f"{jar.file} from the repository is not the pinned one", todo=todo)
             fetched.replace(settings.jars / jar.file)
-    for file in _other_versions(settings, jars):
+    for file in _other_versions(settings, extra):
         file.unlink()
 
 
-def _needed_jars(settings: Settings) -> list[Jar]:
-    return [jar for jar in JARS if jar.scheme in ("", urlsplit(settings.warehouse).scheme)]
+def _needed_jars(settings: Settings, extra: str | None) -> tuple[Jar, ...]:
+    if extra is not None:
+        return EXTRA_JARS[extra]
+    return (*JARS, *EXTRA_JARS.get(urlsplit(settings.warehouse).scheme, ()))
 
 
-def _wrong_jars(settings: Settings, jars: Sequence[Jar] | None) -> list[tuple[Jar, str]]:
+def _wrong_jars(settings: Settings, extra: str | None) -> list[tuple[Jar, str]]:
     wrong = []
-    for jar in jars or _needed_jars(settings):
+    for jar in _needed_jars(settings, extra):
         file = settings.jars / jar.file
         if not file.is_file():
             wrong.append((jar, "is missing"))
@@ -331,10 +334,10 @@ def _wrong_jars(settings: Settings, jars: Sequence[Jar] | None) -> list[tuple[Ja
     return wrong
 
 
-def _other_versions(settings: Settings, jars: Sequence[Jar] | None) -> list[Path]:
+def _other_versions(settings: Settings, extra: str | None) -> list[Path]:
     """Jars that an older or newer Firnline left: whatever is in the folder is on the class path."""
     found = []
-    for jar in jars or JARS:
+    for jar in EXTRA_JARS[extra] if extra else (*JARS, *chain.from_iterable(EXTRA_JARS.values())):
         line = re.split(r"[-_](?=\d)", jar.name)[0]  # a name may hold a version of Spark or Scala
         others = re.compile(rf"{re.escape(line)}[-_]\d.*\.jar")
         found += [file for file in settings.jars.glob("*.jar") if others.fullmatch(file.name) and file.name != jar.file]
@@ -386,8 +389,7 @@ PROJECT: tuple[Prerequisite[Settings], ...] = (
 
 def extra(name: str) -> Prerequisite[Settings]:
     """Some of ``EXTRA_JARS``."""
-    jars = EXTRA_JARS[name]
-    return Prerequisite(f"jars for {name}", partial(check_jars, jars=jars), partial(mend_jars, jars=jars))
+    return Prerequisite(f"jars for {name}", partial(check_jars, extra=name), partial(mend_jars, extra=name))
 
 
 def examine(
