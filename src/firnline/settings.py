@@ -8,7 +8,9 @@ belong into the environment.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -18,18 +20,23 @@ from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSett
 
 from firnline.errors import FirnlineError
 from firnline.model.duration import time_of
+from firnline.model.names import instead
 
 FILE = "firnline.toml"
+_PREFIX = "FIRNLINE_"
 PROFILE = "FIRNLINE_PROFILE"
 """Names the profile, in the environment."""
 LOCAL = "local"
 """The profile of one machine, which needs no table in the file."""
+_NO_SETTINGS = ("failpoints", "failpoint_gate", "seeds")
+"""What else the environment may say: to drills, and to tests."""
+_OF_A_SERVICE = re.compile(r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(ADDR|PORT|PROTO))?)?)$")
 
 
 class Settings(BaseSettings):
     """Where things are and how much of the machine to use. Relative paths start at ``root``."""
 
-    model_config = SettingsConfigDict(env_prefix="FIRNLINE_", frozen=True, extra="forbid")
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, frozen=True, extra="forbid")
 
     root: Path
     profile: str = LOCAL
@@ -77,10 +84,13 @@ class Settings(BaseSettings):
 
     @classmethod
     def _of(cls, root: Path, profile: str) -> Settings:
+        known = cls.model_fields.keys() - {"root", "profile"}
         try:
-            given = _given(root / FILE, profile)
-        except ValueError as error:
-            raise FirnlineError("BAD_SETTING", f"{root / FILE}: {error}") from None
+            given = _given(root / FILE, profile, known)
+        except (OSError, ValueError) as error:
+            raise FirnlineError("BAD_SETTING", f"{root / FILE}: {getattr(error, 'strerror', None) or error}") from None
+        for name in _unknown_variables({*cls.model_fields, *_NO_SETTINGS}):
+            raise FirnlineError("BAD_SETTING", f"{name} in the environment is no setting{instead(name, map(_variable, known))}")
 
         class Here(cls):  # type: ignore[valid-type, misc]
             @classmethod
@@ -98,7 +108,7 @@ class Settings(BaseSettings):
             draft: Any = Here(root=root, profile=profile)
         except (ValidationError, ValueError) as error:
             raise FirnlineError("BAD_SETTING", f"{root / FILE} or FIRNLINE_*: {_told(error)}") from None
-        work = (root / draft.work).resolve()
+        work = (root / draft.work.expanduser()).resolve()
         return cls.model_construct(
             **{
                 **draft.model_dump(),
@@ -107,7 +117,7 @@ class Settings(BaseSettings):
                 "warehouse": draft.warehouse or f"file://{work / 'warehouse'}",
                 "catalog_uri": draft.catalog_uri or _sqlite(work / "catalog.db"),
                 "ledger_uri": draft.ledger_uri or _sqlite(work / "ledger.db"),
-                "roots": tuple((root / folder).resolve() for folder in draft.roots),
+                "roots": tuple((root / folder.expanduser()).resolve() for folder in draft.roots),
             }
         )
 
@@ -127,15 +137,30 @@ def is_rest(catalog_uri: str) -> bool:
     return urlsplit(catalog_uri).scheme in {"http", "https"}
 
 
-def _given(file: Path, name: str) -> dict[str, Any]:
-    """What the file says of a profile."""
+def _given(file: Path, name: str, known: Collection[str]) -> dict[str, Any]:
+    """What the file says of a profile; what it says of others may be wrong in no way that shows here either."""
     document = tomllib.loads(file.read_text(encoding="utf-8"))
     profiles = document.pop("profile", {})
     if not isinstance(profiles, dict) or not all(isinstance(each, dict) for each in profiles.values()):
         raise ValueError("a profile is a table: [profile.cluster]")
     if name not in {*profiles, LOCAL}:
         raise ValueError(f"there is no [profile.{name}]; there are: {', '.join(sorted({*profiles, LOCAL}))}")
+    for table, keys in (("", document), *((f" in [profile.{each}]", profiles[each]) for each in profiles)):
+        for key in keys:
+            if key not in known:
+                raise ValueError(f"there is no setting {key!r}{table}{instead(key, known)}")
     return {**document, **profiles.get(name, {})}
+
+
+def _variable(setting: str) -> str:
+    return f"{_PREFIX}{setting.upper()}"
+
+
+def _unknown_variables(known: Collection[str]) -> list[str]:
+    """Variables that look like settings and are none; Kubernetes names its own after services, which may begin like ours."""
+    names = {_variable(each) for each in known}
+    ours = (name for name in os.environ if name.upper().startswith(_PREFIX) and name.upper() not in names)
+    return sorted(name for name in ours if not _OF_A_SERVICE.search(name))
 
 
 def _sqlite(path: Path) -> str:

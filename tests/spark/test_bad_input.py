@@ -182,6 +182,7 @@ FILES = {
     "too many": (CSV, {"2026-01-01/a.csv": "k,v\n1,a\none,b\n"}, "TOO_MANY_MALFORMED", "1 of 2 records.*k: 'one' is not int"),
     "too many in json": (JSON, {"a.json": '{"k": 1}\nnot json\n'}, "TOO_MANY_MALFORMED", "not a JSON object"),
     "outside": ('return epoch.files("../*.csv", format="csv", schema="k int")', {}, "PATH_OUTSIDE_ROOT", "outside"),
+    "address": ('return epoch.files("s3://bucket/*.csv", format="csv", schema="k int")', {}, "BAD_OPTION", "is an address"),
     "absolute": ('return epoch.files("/etc/passwd", format="csv", schema="k int")', {}, "PATH_OUTSIDE_ROOT", "/etc/passwd"),
     "format": ('return epoch.files("landing/a", format="xml", schema="k int")', {}, "BAD_OPTION", "xml"),
 }

@@ -77,6 +77,44 @@ def test_a_wrong_setting_is_refused_with_its_name(tmp_path: Path, line: str) -> 
         Settings.load(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("root = '.'", "there is no setting 'root'"),
+        ("wrok = 'x'", "there is no setting 'wrok'; nearest: 'work'"),
+        ("[profile.cluster]\nspark_mastre = 'x'", r"no setting 'spark_mastre' in \[profile.cluster\]; nearest: 'spark_master'"),
+        ("[profile.cluster]\nprofile = 'x'", r"there is no setting 'profile' in \[profile.cluster\]"),
+    ],
+)
+def test_a_name_that_is_no_setting_is_refused_in_every_table(tmp_path: Path, text: str, told: str) -> None:
+    (tmp_path / "firnline.toml").write_text(text)
+    with pytest.raises(FirnlineError, match=f"BAD_SETTING: .*{told}"):
+        Settings.load(tmp_path)
+
+
+def test_a_variable_that_is_no_setting_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "firnline.toml").touch()
+    for name in ("FIRNLINE_FAILPOINTS", "FIRNLINE_AIRFLOW_SERVICE_HOST", "FIRNLINE_PORT", "FIRNLINE_PORT_8080_TCP_ADDR"):
+        monkeypatch.setenv(name, "")  # drills' and Kubernetes'
+    Settings.load(tmp_path)
+    monkeypatch.setenv("FIRNLINE_WAREHUOSE", "s3://b")
+    with pytest.raises(FirnlineError, match="FIRNLINE_WAREHUOSE in the environment is no setting; nearest: 'FIRNLINE_WAREHOUSE'"):
+        Settings.load(tmp_path)
+
+
+def test_a_file_that_cannot_be_read_is_refused_with_its_name(tmp_path: Path) -> None:
+    (tmp_path / "firnline.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(FirnlineError, match=r"BAD_SETTING: .*firnline.toml: "):
+        Settings.load(tmp_path)
+
+
+def test_a_home_is_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    (tmp_path / "firnline.toml").write_text("work = '~/work'\nroots = ['.', '~/in']")
+    settings = Settings.load(tmp_path)
+    assert (settings.work, settings.roots) == (tmp_path / "me" / "work", (tmp_path, tmp_path / "me" / "in"))
+
+
 def test_settings_cannot_be_changed(tmp_path: Path) -> None:
     (tmp_path / "firnline.toml").write_text("")
     with pytest.raises(ValidationError):

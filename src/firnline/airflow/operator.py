@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -438,14 +439,17 @@ class MaintenanceOperator(CommandOperator):
         hush()
         project = Project.load(Path(self.root))
         try:
-            if all(is_tidy(project, project.graph(name), grace_of(project)) for name in project.pipelines()):
-                self.log.info("nothing to do")
-                return "tidy"
+            graphs, broken = project.graphs()
+            done = "tidy" if all(is_tidy(project, graph, grace_of(project)) for graph in graphs) else "maintained"
         except FirnlineError as error:
             raise _told(self, "", str(error), error.retryable) from None
-        if not self._ran(project.settings, "maintain", "--minutes", str(self.minutes)):
+        if done == "tidy":
+            self.log.info("nothing to do")
+        elif not self._ran(project.settings, "maintain", "--minutes", str(self.minutes)) and not broken:
             raise _told(self, "", "something could not be done; the lines above say what and why", True)
-        return "maintained"
+        if broken:
+            raise _told(self, "", _unloaded(broken), False)
+        return done
 
 
 class BranchOperator(CommandOperator):
@@ -511,7 +515,8 @@ class ReplicateOperator(BaseOperator):
         copied, failed = 0, []
         try:
             project = Project.load(Path(self.root))
-            for graph in map(project.graph, project.pipelines()):
+            graphs, broken = project.graphs()
+            for graph in graphs:
                 if graph.replicas:
                     found = replicate(project, graph, copying)
                     copied += len(found.copied)
@@ -521,7 +526,13 @@ class ReplicateOperator(BaseOperator):
             raise _told(self, "", str(error), error.retryable) from None
         if failed:
             raise _told(self, "", "; ".join(map(str, failed)), all(error.retryable for error in failed))
+        if broken:
+            raise _told(self, "", _unloaded(broken), False)
         return copied
+
+
+def _unloaded(broken: Mapping[str, FirnlineError]) -> str:
+    return "; ".join(f"{name} was left out: {problem}" for name, problem in broken.items())
 
 
 def _complete(task: BaseOperator, project: Project, graph: Graph, epoch: Epoch, context: Any) -> None:

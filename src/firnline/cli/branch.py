@@ -10,6 +10,7 @@ import typer
 from firnline.cli.app import app
 from firnline.cli.engine import engine
 from firnline.cli.output import Json, console, print_json, print_table
+from firnline.cli.pipelines import asked
 from firnline.errors import FirnlineError
 
 if TYPE_CHECKING:
@@ -55,13 +56,13 @@ def list_branches(pipeline: Of = None, json: Json = False) -> None:
     from firnline.runtime.project import Project
 
     project = Project.load()
-    names = [only(project, pipeline).name] if pipeline else project.pipelines()
-    found = [line for name in names for line in branches(project, project.graph(name))]
-    if json:
-        print_json([asdict(line) for line in found])
-        return
-    rows = [(each.pipeline, each.branch, each.at, each.frontier, each.behind, each.code, each.owner) for each in found]
-    print_table("branches", ("pipeline", "branch", "begins at", "complete up to", "epochs behind", "code", "owner"), rows)
+    with asked(project, pipeline) as graphs:
+        found = [line for graph in graphs for line in branches(project, graph)]
+        if json:
+            print_json([asdict(line) for line in found])
+            return
+        rows = [(each.pipeline, each.branch, each.at, each.frontier, each.behind, each.code, each.owner) for each in found]
+        print_table("branches", ("pipeline", "branch", "begins at", "complete up to", "epochs behind", "code", "owner"), rows)
 
 
 @branch.command()

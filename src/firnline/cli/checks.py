@@ -9,6 +9,7 @@ import typer
 
 from firnline.cli.app import app
 from firnline.cli.output import Json, console, print_json, print_table
+from firnline.cli.pipelines import asked
 
 if TYPE_CHECKING:
     from firnline.model.graph import Graph
@@ -27,7 +28,11 @@ def checks(
     from firnline.runtime.project import Project
 
     project = Project.load()
-    graphs = [project.graph(name) for name in ([pipeline] if pipeline else project.pipelines())]
+    with asked(project, pipeline) as graphs:
+        _tell(project, graphs, docs, json)
+
+
+def _tell(project: Project, graphs: list[Graph], docs: bool, json: bool) -> None:
     found = {graph.name: _lines(project, graph) for graph in graphs}
     page = _rendered(project, graphs) if docs else None
     if json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from firnline.errors import FirnlineError
-from firnline.model.names import QUARANTINE
+from firnline.model.names import QUARANTINE, instead, parted
 
 if TYPE_CHECKING:
     from firnline.model.graph import Graph
@@ -13,14 +13,30 @@ if TYPE_CHECKING:
 
 
 def found(project: Project, text: str) -> tuple[Graph, str]:
-    """The pipeline and the collection of ``PIPELINE.COLLECTION``, or of ``COLLECTION`` where one pipeline has it."""
+    """The pipeline and the collection of ``PIPELINE.COLLECTION``, or of ``COLLECTION`` where one pipeline has it.
+
+    The pipeline may be a branch: ``PIPELINE__BRANCH.COLLECTION``.
+    """
     pipeline, _, name = text.rpartition(".")
     source = name.removesuffix(QUARANTINE)
-    graphs = [project.graph(known) for known in project.pipelines()]
-    having = [
-        graph for graph in graphs if pipeline in ("", graph.name) and any(source == each.name for each in graph.collections)
-    ]
-    if len(having) != 1:
-        what = "several pipelines have" if having else "no pipeline has"
-        raise FirnlineError("NO_SUCH_COLLECTION", f"{what} a collection {text!r}")
-    return having[0], name
+    graphs, broken = ([project.graph(pipeline)], {}) if pipeline else project.graphs()
+    having = [graph for graph in graphs if any(source == each.name for each in graph.collections)]
+    if len(having) == 1:
+        return having[0], name
+    if having:
+        what = f"several pipelines have a collection {text!r}: {', '.join(f'{graph.name}.{name}' for graph in having)}"
+    else:
+        known = {f"{graph.name}.{each.name}" if pipeline else each.name for graph in graphs for each in graph.collections}
+        what = f"no pipeline has a collection {text!r}{instead(text, known)}"
+    what += "".join(f"; {each} does not load" for each in broken)
+    raise FirnlineError("NO_SUCH_COLLECTION", what)
+
+
+def found_in_main(project: Project, text: str) -> tuple[Graph, str]:
+    """The same, but in no branch."""
+    graph, name = found(project, text)
+    main, branch = parted(graph.name)
+    if branch is not None:
+        todo = f"Name {main}.{name}; a branch is dropped with 'firnline branch drop {branch}', and created anew."
+        raise FirnlineError("NO_SUCH_COLLECTION", f"{text} is a branch's", todo=todo)
+    return graph, name

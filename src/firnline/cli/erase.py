@@ -27,7 +27,7 @@ def erase(
     json: Json = False,
 ) -> None:
     """Remove rows of a source for good, with all that came of them, and prove it. Epochs before now cannot be read any more."""
-    from firnline.cli.collection import found
+    from firnline.cli.collection import found_in_main
     from firnline.engine.session import opened
     from firnline.plan.erasure import cone
     from firnline.runtime.erase import erase as erased
@@ -35,7 +35,7 @@ def erase(
     from firnline.runtime.project import Project
 
     project = Project.load()
-    graph, source = found(project, collection)
+    graph, source = found_in_main(project, collection)
     cone(graph, source)
     if not (dry_run or yes or (sys.stdin.isatty() and not json)):
         raise FirnlineError("NOT_CONFIRMED", f"rows of {graph.name}.{source} would be gone for good")

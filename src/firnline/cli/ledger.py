@@ -6,6 +6,7 @@ import typer
 
 from firnline.cli.app import app
 from firnline.cli.output import Json, console, print_json
+from firnline.cli.pipelines import asked
 
 ledger = typer.Typer(help="The ledger: an index of the logs, which can always be made anew.", no_args_is_help=True)
 app.add_typer(ledger, name="ledger")
@@ -23,10 +24,11 @@ def rebuild(json: Json = False) -> None:
     from firnline.runtime.project import Project
 
     project = Project.load()
-    names = project.pipelines()
-    for name in names:
-        make_anew(project, project.graph(name))
-    if json:
-        print_json({"rebuilt": names})
-    else:
-        console.print(f"rebuilt from the logs: {', '.join(names) or 'no pipelines'}")
+    with asked(project, None) as graphs:
+        for graph in graphs:
+            make_anew(project, graph)
+        names = [graph.name for graph in graphs]
+        if json:
+            print_json({"rebuilt": names})
+        else:
+            console.print(f"rebuilt from the logs: {', '.join(names) or 'no pipelines'}", soft_wrap=True)

@@ -15,6 +15,7 @@ import typer
 from firnline.cli.app import app
 from firnline.cli.engine import engine
 from firnline.cli.output import Json, console, print_json, print_table, size_text
+from firnline.cli.pipelines import asked
 from firnline.errors import FirnlineError
 
 if TYPE_CHECKING:
@@ -43,26 +44,29 @@ def maintain(
     from firnline.runtime.project import Project
 
     project = Project.load()
-    graphs = [project.graph(name) for name in ([pipeline] if pipeline else project.pipelines())]
     kept = grace_of(project, _time(grace))
-    if undo:
-        _show_undone([step for graph in graphs for step in undone(project, graph)], json)
-    elif dry_run:
-        _show_plan([step for graph in graphs for step in planned(project, graph, kept)], json)
-    elif report is None:
-        budget = Budget.of(None if bytes_ is None else _size(bytes_), None if minutes is None else 60 * minutes)
-        with engine(project, "maintain", json=json) as session, _progress(json) as say:
-            done = []
-            for graph in graphs:
-                for each in maintained(project, graph, session, kept, budget):
-                    say(_sentence(each))
-                    done.append(each)
-        _show(done, budget.is_spent(), json)
-        raise typer.Exit(1 if any(each.error for each in done) else 0)
-    if report is not None:
-        _draw(project, graphs, report)
-        if not json:
-            console.print(f"The report is in {report}.", markup=False, soft_wrap=True)
+    budget = Budget.of(None if bytes_ is None else _size(bytes_), None if minutes is None else 60 * minutes)
+    with asked(project, pipeline) as graphs:
+        if undo:
+            _show_undone([step for graph in graphs for step in undone(project, graph)], json)
+        elif dry_run:
+            _show_plan([step for graph in graphs for step in planned(project, graph, kept)], json)
+        elif report is None:
+            with engine(project, "maintain", json=json) as session, _progress(json) as say:
+                done = []
+                for graph in graphs:
+                    for each in maintained(project, graph, session, kept, budget):
+                        say(_sentence(each))
+                        done.append(each)
+            _show(done, budget.is_spent(), json)
+            if any(each.error for each in done):
+                raise typer.Exit(1)
+        if report is not None:
+            _draw(project, graphs, report)
+            if not json:
+                console.print(f"The report is in {report}.", markup=False, soft_wrap=True)
+            elif not (undo or dry_run):
+                print_json({"report": str(report)})
 
 
 def _draw(project: Project, graphs: Sequence[Graph], path: Path) -> None:

@@ -23,8 +23,19 @@ if TYPE_CHECKING:
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
 Cold = Annotated[bool, typer.Option("--cold", help="Start a Spark driver for each task instead of one engine for all.")]
 
-console = Console(highlight=False)
-errors = Console(stderr=True, highlight=False)
+_WIDE = 400
+"""How many columns there are where nobody looks: a line in a pipe or a file is not folded."""
+
+
+def _console(*, stderr: bool = False) -> Console:
+    made = Console(stderr=stderr, highlight=False)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = _WIDE
+    return made
+
+
+console = _console()
+errors = _console(stderr=True)
 
 
 def print_json(document: Any) -> None:

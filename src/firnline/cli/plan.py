@@ -46,9 +46,9 @@ def plan(
     from firnline.runtime.status import steps
 
     if (apply or retire) and pipeline is None:
-        raise FirnlineError("BAD_OPTION", "--apply and --retire need a PIPELINE")
+        raise typer.BadParameter("--apply and --retire need one", param_hint="PIPELINE")
     if first is not None and not apply:
-        raise FirnlineError("BAD_OPTION", "--from goes with --apply")
+        raise typer.BadParameter("goes with --apply", param_hint="--from")
     project = Project.load()
     if retire is not None and pipeline is not None:
         _retire(project, pipeline, retire, json)
@@ -61,6 +61,7 @@ def plan(
             if pipeline:
                 raise
             documents.append({"pipeline": name, "error": error.as_json()})  # it must not hide the others
+            errors.print(f"{name}: {error}", style="red", markup=False, soft_wrap=True)
             continue
         upto = graph.schedule.epoch_at(graph.schedule.point(last)) if last is not None else None
         run, compared = steps(project, graph, upto), code_plan(project, graph)
@@ -77,10 +78,7 @@ def plan(
                 console.print(f"Replayed: {counts(outcomes)}." if outcomes else "There is nothing to compute again.")
     if json:
         print_json(documents)
-    broken = [each for each in documents if "error" in each]
-    for each in broken if not json else ():
-        errors.print(f"{each['pipeline']}: {each['error']['what']}", style="red", markup=False)
-    if broken:
+    if any("error" in each for each in documents):
         raise typer.Exit(1)
 
 

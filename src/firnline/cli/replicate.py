@@ -9,6 +9,7 @@ import typer
 
 from firnline.cli.app import app
 from firnline.cli.output import Json, console, print_json, print_table
+from firnline.cli.pipelines import asked
 
 if TYPE_CHECKING:
     from firnline.runtime.replicate import Replicated
@@ -32,18 +33,18 @@ def replicate(
     if renew is not None and (pipeline is None or dry_run):
         raise typer.BadParameter("is of use with a pipeline and without --dry-run only", param_hint="--renew")
     project = Project.load()
-    graphs = [project.graph(name) for name in ([pipeline] if pipeline else project.pipelines())]
-    if renew is not None:
-        Replicas(project, graphs[0]).renew(renew.rstrip("/"))
-    act = planned if dry_run else replicated
-    found = [act(project, graph) for graph in graphs if graph.replicas]
-    if json:
-        print_json({each.pipeline: _document(each) for each in found})
-    else:
-        for each in found:
-            _print(each, dry_run)
-        if not found:
-            console.print("No pipeline has replicas.")
+    with asked(project, pipeline) as graphs:
+        if renew is not None:
+            Replicas(project, graphs[0]).renew(renew.rstrip("/"))
+        act = planned if dry_run else replicated
+        found = [act(project, graph) for graph in graphs if graph.replicas]
+        if json:
+            print_json({each.pipeline: _document(each) for each in found})
+        else:
+            for each in found:
+                _print(each, dry_run)
+            if not found:
+                console.print("No pipeline has replicas.")
     if any(each.failed for each in found):
         raise typer.Exit(1)
 

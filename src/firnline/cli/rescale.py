@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from firnline.cli.app import app
-from firnline.cli.collection import found
+from firnline.cli.collection import found_in_main
 from firnline.cli.engine import engine
 from firnline.cli.output import Json, console, print_json, print_table
 
@@ -31,7 +31,7 @@ def rescale(
     from firnline.runtime.rescale import rescales
 
     project = Project.load()
-    graph, name = found(project, collection)
+    graph, name = found_in_main(project, collection)
     planned = rescales(project, graph, name, parts)
     declared = graph.collection(name).parts
     wanted = declared if parts is None else parts

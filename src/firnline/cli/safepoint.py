@@ -9,6 +9,7 @@ import typer
 
 from firnline.cli.app import app
 from firnline.cli.output import Json, console, print_json, print_table
+from firnline.cli.pipelines import asked
 from firnline.errors import FirnlineError
 
 if TYPE_CHECKING:
@@ -29,17 +30,18 @@ def safepoint(
     from firnline.runtime.safepoint import safety
 
     project = Project.load()
-    names = [project.graph(pipeline).name] if pipeline else list(project.pipelines())
     if release:
-        names = [_release(project, names, release, json)]
-    found = [safety(project, project.graph(name)) for name in names]
-    if json:
-        print_json([asdict(each) for each in found])
-        return
-    for each in found:
-        _print(each)
-    if not found:
-        console.print("This project has no pipelines: put one into include/pipelines/NAME.py.")
+        names = [project.graph(pipeline).name] if pipeline else list(project.pipelines())
+        pipeline = _release(project, names, release, json)
+    with asked(project, pipeline) as graphs:
+        found = [safety(project, graph) for graph in graphs]
+        if json:
+            print_json([asdict(each) for each in found])
+            return
+        for each in found:
+            _print(each)
+        if not found:
+            console.print("This project has no pipelines: put one into include/pipelines/NAME.py.")
 
 
 def _release(project: Project, names: list[str], hold: str, json: bool) -> str:

@@ -96,9 +96,7 @@ def _drawn(found: Found) -> Group:
     if not found:
         return Group("This project has no pipelines: put one into include/pipelines/NAME.py.")
     panels = [
-        Panel(Text(str(each), style="red"), title=name, title_align="left", border_style="red")
-        if isinstance(each, FirnlineError)
-        else _panel(each)
+        _framed(Text(str(each), style="red"), name, "red") if isinstance(each, FirnlineError) else _panel(each)
         for name, each in found.items()
     ]
     return Group(*panels, _legend())
@@ -115,7 +113,11 @@ def _panel(found: Overview) -> Panel:
     due += f", [red]late by {timedelta(seconds=round(found.status.late_by))}[/red]" if found.status.late_by else ""
     title = f"[bold]{found.pipeline}[/bold]  {frontier}{due}, safe point {found.safety.safe_point}, since {found.safety.since}"
     worst = max((line.condition for line in found.collections), key=list(_COLORS).index, default="whole")
-    return Panel(Group(table, *_said(found)), title=title, title_align="left", border_style=_COLORS[worst])
+    return _framed(Group(table, *_said(found)), title, _COLORS[worst])
+
+
+def _framed(what: Group | Text, title: str, color: str) -> Panel:
+    return Panel(what, title=title, title_align="left", border_style=color, expand=console.is_terminal)
 
 
 def _span(found: Overview) -> str:

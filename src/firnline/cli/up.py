@@ -29,8 +29,9 @@ def up(
     from firnline.runtime.project import Project
 
     project = Project.load()
-    for name in project.pipelines():
-        project.graph(name)  # compiled here, so that the first parse is a short one
+    _, broken = project.graphs()  # compiled here, so that the first parse is a short one
+    for name, problem in broken.items():
+        errors.print(f"{name}: {problem}", style="red", markup=False, soft_wrap=True)
     try:
         with Server(project.settings, port or usual_port(), triggerer=True, engine=not cold, tell=console.print) as server:
             _schedule(server, project)

@@ -247,6 +247,9 @@ class SourceEpoch:
 
     def _matching(self, pattern: str) -> list[Path]:
         """The files that match, those below matching folders included."""
+        if "://" in pattern:
+            todo = "Name a path on a disk that all machines share; a mounted bucket is one."
+            raise FirnlineError("BAD_OPTION", f"epoch.files reads folders, and {pattern!r} is an address", todo=todo)
         root = self._settings.root
         matching = glob.glob(pattern if Path(pattern).is_absolute() else f"{glob.escape(str(root))}/{pattern}", recursive=True)
         files = [file for path in matching for file in _files(Path(path))]

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, Literal
 from urllib.parse import quote
 
+from firnline.engine.launch import launch_conf
 from firnline.errors import FirnlineError
 from firnline.settings import Settings
 
@@ -79,28 +80,30 @@ class Engine:
         self._state = self.folder / "state.json"
 
     def state(self) -> State | None:
-        """What its supervisor says, or nothing where none runs."""
+        """What its supervisor says, or nothing where none runs that is ours to use."""
         try:
             with (self.folder / "lock").open() as lock:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            with suppress(FileNotFoundError):  # it has just begun
+            with suppress(FileNotFoundError, PermissionError):  # it has just begun, or is another user's
                 return State(**json.loads(self._state.read_text()))
-        except FileNotFoundError:
+        except (FileNotFoundError, PermissionError):
             pass
         return None
 
     def start(self, patience: float = _START_SECONDS) -> State:
         """Start it in the background, unless it runs, and wait until it answers."""
         if self.state() is None:
+            launch_conf(self.settings)  # refuses what the supervisor could tell its log only
             self.folder.mkdir(parents=True, exist_ok=True)
-            supervisor = subprocess.Popen(
-                supervisor_command(self.settings),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            with self.log.open("ab") as log:
+                supervisor = subprocess.Popen(
+                    supervisor_command(self.settings),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=log,
+                    start_new_session=True,
+                )
             return self.wait_until_ready(patience, lambda: supervisor.poll() is None)
         return self.wait_until_ready(patience, lambda: self.state() is not None)
 
@@ -115,7 +118,10 @@ class Engine:
             if not alive and state is None:
                 break
             time.sleep(_PAUSE)
-        raise FirnlineError("ENGINE_UNAVAILABLE", f"the engine did not start; the end of {self.log}:\n{self.last_lines()}\n")
+        what = f"the engine did not start; the end of {self.log}:\n{self.last_lines()}\n"
+        raise FirnlineError(
+            "ENGINE_UNAVAILABLE", what, todo="Run 'firnline doctor': it says what is missing, and how to mend it."
+        )
 
     def stop(self, patience: float) -> bool:
         """End it once nobody works on it, or after that many seconds; whether one ran."""

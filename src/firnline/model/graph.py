@@ -21,7 +21,7 @@ from firnline.model.epoch import Schedule
 from firnline.model.feed import Feed
 from firnline.model.foreign import NO_OTHERS, foreign_of, foreign_problems, is_foreign
 from firnline.model.intake import Dedup, intake_of
-from firnline.model.names import SEEN_AT, check_name, is_reserved
+from firnline.model.names import SEEN_AT, check_name, instead, is_reserved
 from firnline.model.retention import Retention
 from firnline.model.sink import Sink, sink_problems
 
@@ -61,7 +61,8 @@ class Graph:
                 return collection
         if name in self.foreign:
             return self.foreign[name]
-        raise FirnlineError("NO_SUCH_COLLECTION", f"the pipeline {self.name!r} has no collection {name!r}")
+        there = instead(name, (each.name for each in self.collections))
+        raise FirnlineError("NO_SUCH_COLLECTION", f"the pipeline {self.name!r} has no collection {name!r}{there}")
 
     def sink(self, name: str) -> Sink:
         """The sink of that name."""
@@ -204,16 +205,17 @@ def _pipeline_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
 
 
 def _collection_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
-    names = Counter(collection.name for collection, _ in pipeline.declared)
-    first = {collection.name: collection.where for collection, _ in reversed(pipeline.declared)}
+    names = {collection.name for collection, _ in pipeline.declared}
+    first = dict[str, Location]()
     for collection, _ in pipeline.declared:
         name, where = collection.name, collection.where
         try:
             check_name("collection", name, where)
         except FirnlineError as problem:
             yield problem
-        if names[name] > 1 and where != first[name]:
+        if name in first:
             yield FirnlineError("DUPLICATE_COLLECTION", f"{name!r} is also written at {first[name]}", where)
+        first.setdefault(name, where)
         if collection in pipeline.without_keys:
             yield FirnlineError("MISSING_KEY", f"{name!r} has no keys", where)
         for column in dict.fromkeys((*collection.keys, *collection.partition_by)):
@@ -240,7 +242,8 @@ def _collection_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
             yield FirnlineError("BAD_OPTION", f"{name!r}: {what}", where)
         for parameter in collection.inputs:
             if parameter not in names and not is_foreign(parameter):
-                yield FirnlineError("UNKNOWN_INPUT", f"{name!r} asks for {parameter!r}, which nothing writes", where)
+                there = instead(parameter, names - {name})
+                yield FirnlineError("UNKNOWN_INPUT", f"{name!r} asks for {parameter!r}, which nothing writes{there}", where)
         if collection.kind == "stage" and not collection.inputs:
             yield FirnlineError("UNKNOWN_INPUT", f"the stage {name!r} has no parameter, so no input", where)
 

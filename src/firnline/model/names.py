@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
 
 from firnline.errors import FirnlineError, Location
 
@@ -83,6 +84,18 @@ def logs_of(collections: Iterable[str], there: Collection[str]) -> list[str]:
     ['visits__ab12', 'visits__quarantine', 'visits']
     """
     return [log for each in collections for log in (*logs_beside(each, there), each) if log in there]
+
+
+def instead(name: str, known: Iterable[str]) -> str:
+    """What to say of a name that is not known: which ones it may stand for, or all that there are.
+
+    >>> instead("vists", ["pages", "visits"]), instead("x", ["pages", "visits"]), instead("x", [])
+    ("; nearest: 'visits'", '; there are: pages, visits', '')
+    """
+    names = sorted(known)
+    if near := get_close_matches(name, names):
+        return f"; nearest: {', '.join(map(repr, near))}"
+    return f"; there are: {', '.join(names)}" if names else ""
 
 
 def branch_space(pipeline: str, branch: str) -> str:

@@ -8,7 +8,6 @@ something that the same command finishes.
 
 from __future__ import annotations
 
-import getpass
 import io
 import json
 import shutil
@@ -27,6 +26,7 @@ from firnline.model.hold import Hold
 from firnline.model.names import branch_space, is_branch_name, parted
 from firnline.plan.agreement import Agreement
 from firnline.plan.frontier import Frontier
+from firnline.runtime.reader import user
 from firnline.world import world
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def create(project: Project, graph: Graph, branch: str, at: int, code: str | Non
     there = project.control(graph.name).agreement().held(branch)
     if there is not None and is_whole(project, space):
         raise FirnlineError("BRANCH_EXISTS", f"{graph.name!r} has a branch {branch!r} already")
-    note = Note(graph.name, branch, at, _code(project, space, code), code, owner or getpass.getuser(), world().now().isoformat())
+    note = Note(graph.name, branch, at, _code(project, space, code), code, owner or user(), world().now().isoformat())
     left, begun = _tables(project, space), _begun(project, space)  # in this order: who shares something has noted it before
     _hold(project, graph, note)
     if begun is not None and _is_going_on(project, begun, note):
@@ -270,9 +270,12 @@ def _code(project: Project, space: str, asked: str | None) -> str | None:
     folder = Path(asked).expanduser()
     if folder.is_dir():
         return str(folder.resolve())
+    if (git := shutil.which("git")) is None:
+        todo = "Install git, or name a folder that holds the code."
+        raise FirnlineError("PREREQUISITE", f"{asked!r} is no folder, and there is no git to ask for it", todo=todo)
     root = project.settings.root
     found = subprocess.run(
-        ["git", "-C", str(root), "rev-parse", "--verify", "--quiet", "--end-of-options", f"{asked}^{{commit}}"],
+        [git, "-C", str(root), "rev-parse", "--verify", "--quiet", "--end-of-options", f"{asked}^{{commit}}"],
         capture_output=True,
         text=True,
     )
@@ -282,7 +285,7 @@ def _code(project: Project, space: str, asked: str | None) -> str | None:
     home = project.settings.work / FOLDER / space / commit[:12]
     if not home.is_dir():
         # Only the project's folder, wherever that is in the repository.
-        archive = subprocess.run(["git", "archive", "--format=tar", commit], cwd=root, capture_output=True, check=True).stdout
+        archive = subprocess.run([git, "archive", "--format=tar", commit], cwd=root, capture_output=True, check=True).stdout
         draft = home.with_name(f"{home.name}.{uuid4().hex[:8]}")
         with tarfile.open(fileobj=io.BytesIO(archive)) as files:
             files.extractall(draft, filter="data")

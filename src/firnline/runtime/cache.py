@@ -13,7 +13,7 @@ def recall(folder: Path, name: str, state: str) -> Any:
     """The answer that was kept for a state; None if there is none that can be read."""
     try:
         return json.loads(_file(folder, name, state).read_text())
-    except OSError:
+    except (OSError, ValueError):
         return None
 
 

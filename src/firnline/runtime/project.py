@@ -151,7 +151,7 @@ class Project:
     def suites(self) -> tuple[str, ...]:
         """The names of the project's suites of expectations."""
         folder = self.settings.root / EXPECTATIONS
-        return tuple(sorted({path.stem for path in folder.glob("*") if path.suffix in (".json", ".py")}))
+        return tuple(sorted({path.stem for path in folder.glob("[!.]*") if path.suffix in (".json", ".py")}))
 
     def graph(self, name: str) -> Graph:
         """A pipeline's graph, without importing its module into this process."""
@@ -159,6 +159,16 @@ class Project:
         home._path(parted(name)[0])
         document = recall(self._graphs, name, home.state()) or self._compile(name)
         return Graph.of_json(document)
+
+    def graphs(self) -> tuple[list[Graph], dict[str, FirnlineError]]:
+        """The graphs of the pipelines that load, and what is wrong with the others: they must not stop or hide these."""
+        found, broken = list[Graph](), dict[str, FirnlineError]()
+        for name in self.pipelines():
+            try:
+                found.append(self.graph(name))
+            except FirnlineError as error:
+                broken[name] = error
+        return found, broken
 
     def home(self, name: str) -> Project:
         """The project with the code of a pipeline: this one, but for a branch that has code of its own."""
@@ -243,9 +253,11 @@ class Project:
             return found[0]
         if not found and declared:
             check(declared[0], {})
-        many = "two pipelines" if found else "no Pipeline"
-        where = found[1].where if found else None
-        raise FirnlineError("NO_SUCH_PIPELINE", f"{PIPELINES / name}.py declares {many} named {name!r}", where)
+        file = f"{PIPELINES / name}.py"
+        if found:
+            raise FirnlineError("NO_SUCH_PIPELINE", f"{file} declares two pipelines named {name!r}", found[1].where)
+        todo = f"Declare Pipeline({name!r}, ...) in it; what is no pipeline belongs into {_PACKAGE}/, not {PIPELINES}/."
+        raise FirnlineError("NO_SUCH_PIPELINE", f"{file} declares no Pipeline named {name!r}", todo=todo)
 
     @contextmanager
     def _loading(self) -> Iterator[None]:
@@ -270,7 +282,7 @@ class Project:
         """A hash of all that a graph, its fingerprints and those of its plans are made from."""
         state = hashlib.sha256(sys.version.encode())
         for path in self._code():
-            state.update(str(path).encode() + b"\0" + path.read_bytes())
+            state.update(str(path).encode() + b"\0" + _content(path))
         ours = Path(__file__).parent.parent
         made_by = [*sorted((ours / "model").glob("*.py")), *sorted((ours / "incremental").glob("*.py"))]
         for path in (*made_by, ours / "engine" / "pinned.py", Path(__file__)):
@@ -280,12 +292,15 @@ class Project:
         return state.hexdigest()[:16]
 
     def _code(self) -> Iterator[Path]:
-        """The project's own Python files: all below its root, but for hidden folders (environment, work folder, git)."""
+        """The project's own Python files: all below its root, but for hidden ones, environments and the work folder."""
         for folder, inner, files in os.walk(self.settings.root):
             inner[:] = sorted(
-                name for name in inner if not name.startswith((".", "__")) and Path(folder, name) != self.settings.work
+                name for name in inner if not name.startswith((".", "__")) and not self._is_foreign(Path(folder, name))
             )
-            yield from (Path(folder, name) for name in sorted(files) if name.endswith(".py"))
+            yield from (Path(folder, name) for name in sorted(files) if name.endswith(".py") and not name.startswith("."))
+
+    def _is_foreign(self, folder: Path) -> bool:
+        return folder == self.settings.work or (folder / "pyvenv.cfg").exists()
 
     def _compile(self, name: str) -> dict[str, object]:
         done = subprocess.run(
@@ -308,6 +323,14 @@ class Project:
 
 def _module(name: str) -> str:
     return ".".join((*PIPELINES.parts, name))
+
+
+def _content(path: Path) -> bytes:
+    """What is in a file; nothing where it cannot be read, which who imports it hears of."""
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def _ship_by_value() -> None:

@@ -7,8 +7,11 @@ import subprocess
 from pathlib import Path
 from threading import Thread
 
+import pytest
+
 from firnline.engine.server import Engine, State
 from firnline.engine.supervisor import server_conf
+from firnline.errors import FirnlineError
 from firnline.settings import Settings
 from tests.project import make_project
 
@@ -51,3 +54,25 @@ def test_a_server_without_memory_ends_whatever_options_a_user_gives(tmp_path: Pa
         options = conf["spark.driver.extraJavaOptions"]
         assert options.startswith(own)
         assert options.endswith(" -XX:+ExitOnOutOfMemoryError")
+
+
+def test_an_engine_of_another_user_is_none_of_ours(tmp_path: Path) -> None:
+    found = engine(tmp_path)
+    with found.owned():
+        found.tell(State("ready", 1, 1, "token"))
+        (found.folder / "state.json").chmod(0)
+        me, is_root = os.geteuid(), os.geteuid() == 0
+        os.seteuid(65534 if is_root else me)  # root may read everything
+        try:
+            assert found.state() is None
+        finally:
+            os.seteuid(me)
+
+
+def test_an_engine_that_cannot_start_says_why(tmp_path: Path) -> None:
+    with pytest.raises(FirnlineError, match="PREREQUISITE: there are no jars"):
+        engine(tmp_path).start()
+    found = Engine(make_project(tmp_path / "project").settings)
+    (tmp_path / "project" / "firnline.toml").write_text("trash = 'long'")
+    with pytest.raises(FirnlineError, match=r"(?s)did not start; .*BAD_SETTING: .*trash.*Run 'firnline doctor'"):
+        found.start(30)

@@ -98,6 +98,35 @@ def test_two_writers_of_one_collection_are_refused_with_both_places() -> None:
     assert problems(web) == ["DUPLICATE_COLLECTION"]
 
 
+def test_two_collections_that_one_place_makes_under_one_name_are_refused() -> None:
+    web = fl.Pipeline("web", schedule="@daily", start="2026-01-01")
+
+    def declare(country: str, name: str | None = None) -> None:
+        def visits(epoch: Any) -> Any: ...
+
+        visits.__name__ = name or visits.__name__
+        web.source(keys=["a"])(visits)
+
+    declare("at", "visits_at")
+    declare("de")
+    assert [each.name for each in check(web, {}).collections] == ["visits_at", "visits"]
+    declare("ch")
+    assert problems(web) == ["DUPLICATE_COLLECTION"]
+
+
+def test_a_parameter_with_a_typing_error_is_told_what_it_may_mean() -> None:
+    web = fl.Pipeline("web", schedule="@daily", start="2026-01-01")
+
+    @web.source(keys=["a"])
+    def visits(epoch: Any) -> Any: ...
+
+    @web.stage(keys=["a"])
+    def seen(vists: Any) -> Any: ...
+
+    with pytest.raises(GraphError, match="'seen' asks for 'vists', which nothing writes; nearest: 'visits'"):
+        check(web, {})
+
+
 def test_a_collection_with_a_name_of_ours_is_refused() -> None:
     web = fl.Pipeline("web", schedule="@daily", start="2026-01-01")
 
