@@ -154,7 +154,7 @@ def graph_dag(settings: Settings, graph: Graph, **defaults: Any) -> DAG:
         doc_md=described(graph),
         params={"force": FORCE},
         tags={"firnline"},
-        deadline=deadline_of(graph),
+        deadline=deadline_of(settings, graph),
     )
     where: dict[str, Any] = {"root": str(settings.root), "pipeline": graph.name, "dag": dag}
     others = sorted({name.partition(".")[0] for name in graph.foreign})

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from firnline.errors import FirnlineError
@@ -25,7 +26,7 @@ from firnline.plan.safepoint import Label, check_placed
 from firnline.tables.commit import until_known
 from firnline.tables.expiry import METADATA, outdated, unset
 from firnline.tables.layers import KIND, REPAIR
-from firnline.tables.metadata import Metadata
+from firnline.tables.metadata import Metadata, Snapshot
 from firnline.tables.port import Exchange, Tables
 from firnline.tables.trash import Trash
 from firnline.world import world
@@ -51,11 +52,17 @@ class Control:
     def agreement(self) -> Agreement:
         """All that stands in it."""
         table = self._catalog.table(self.pipeline, TABLE)
-        return Agreement() if table is None else _read(table)
+        return Agreement() if table is None else _read(table.head)
 
     def frontier(self) -> Frontier | None:
         """The present frontier; None before the first complete epoch."""
         return self.agreement().frontier
+
+    def frontier_at(self, moment: datetime) -> Frontier | None:
+        """The frontier as it was at a moment; None also if no snapshot is kept that is as old."""
+        table = self._catalog.table(self.pipeline, TABLE)
+        line = () if table is None else table.main_line()
+        return _read(next((each for each in line if each.timestamp_ms <= moment.timestamp() * 1000), None)).frontier
 
     def gaps(self) -> Gaps:
         """The present gap ledger."""
@@ -190,7 +197,7 @@ class Control:
         def attempt_once() -> None:
             table = self._table()
             assert table.head is not None, "a list that is lost was once a snapshot's"
-            self._catalog.exchange(table, {KIND: REPAIR, **_summary(_read(table))}, change)
+            self._catalog.exchange(table, {KIND: REPAIR, **_summary(_read(table.head))}, change)
             world().reach("repair.committed")
 
         until_known(f"the frontier of {self.pipeline}", attempt_once)
@@ -200,7 +207,7 @@ class Control:
 
         def attempt_once() -> Agreement:
             table = self._table()
-            present = _read(table)
+            present = _read(table.head)
             changed = change(present)
             if changed != present:
                 self._catalog.commit(table, _summary(changed))
@@ -256,10 +263,10 @@ def _summary(agreement: Agreement) -> dict[str, str]:
     return summary
 
 
-def _read(table: Metadata) -> Agreement:
-    if table.head is None:
+def _read(snapshot: Snapshot | None) -> Agreement:
+    if snapshot is None:
         return Agreement()
-    told = {key: json.loads(table.head.summary[key]) for key in _TOLD if key in table.head.summary}
+    told = {key: json.loads(snapshot.summary[key]) for key in _TOLD if key in snapshot.summary}
     frontier: dict[str, Any] | None = told.get(FRONTIER)
     return Agreement(
         None if frontier is None else Frontier(frontier["upper"], frontier["generations"]),
