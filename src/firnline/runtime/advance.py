@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from firnline.errors import FirnlineError
@@ -24,6 +25,7 @@ from firnline.model.names import parted, place
 from firnline.plan.advance import advance as plan_advance
 from firnline.plan.advance import check_inputs, check_target
 from firnline.plan.frontier import Frontier, cut
+from firnline.plan.renaming import begun_anew
 from firnline.runtime.branch import note_of
 from firnline.runtime.flusher import hand_over
 from firnline.runtime.plain_tables import bring_up
@@ -263,7 +265,10 @@ def complete(project: Project, graph: Graph, epoch: Epoch) -> Frontier:
         label = graph.schedule.label(epoch.lower)
         late = [name for name, head in heads.items() if head is None or head.description.upper < epoch.upper]
         raise FirnlineError("INPUT_NOT_READY", f"the pipeline {graph.name!r} lacks {label} of {', '.join(late)}")
-    frontier = project.control(graph.name).advance(found)
+    control = project.control(graph.name)
+    frontier = control.advance(found)
+    for name in frontier.generations.keys() - project.catalog.names(graph.name):  # retired while older code still ran
+        control.name(partial(begun_anew, collection=name))
     bring_up(project, graph)
     return frontier
 

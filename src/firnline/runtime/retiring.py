@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from firnline.errors import FirnlineError
 from firnline.model.graph import Graph
 from firnline.model.names import collection_of
-from firnline.plan.renaming import forgotten
+from firnline.plan.renaming import begun_anew, forgotten
 from firnline.runtime.project import Project
 
 if TYPE_CHECKING:
@@ -60,13 +61,15 @@ def retire(project: Project, graph: Graph, collection: str) -> tuple[str, ...]:
     catalog = project.catalog
     copy = catalog.table(f"{graph.name}{plain.NAMESPACE}", collection)
     own = found if copy is None else [copy, *found]
-    where = catalog.table(graph.name, TABLE)
+    where, control = catalog.table(graph.name, TABLE), project.control(graph.name)
     if where is not None:
-        project.control(graph.name).name(lambda present: forgotten(present, collection))
+        control.name(partial(forgotten, collection=collection))
         Trash(catalog).put_tables(where, own)
     catalog.forget_view(f"{graph.name}{views.NAMESPACE}", collection)
     for table in sorted(own, key=lambda each: (each.pipeline, each.name) == (graph.name, collection)):  # the log last
         catalog.forget(table)
+    if where is not None:
+        control.name(partial(begun_anew, collection=collection))  # older code may have completed an epoch meanwhile
     return tuple(f"{table.pipeline}.{table.name}" for table in own)
 
 

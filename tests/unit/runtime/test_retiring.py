@@ -21,9 +21,12 @@ from firnline.runtime.renaming import renames
 from firnline.runtime.retiring import retire, retired
 from firnline.runtime.rewind import rewind
 from firnline.runtime.safepoint import safe_point
+from firnline.runtime.verify import verify
 from firnline.tables.control import TABLE
 from firnline.tables.trash import Trash
 from firnline.tables.views import keep
+from firnline.world import replaced
+from tests.happening import At
 from tests.project import make_project
 from tests.shelf import Shelf
 
@@ -81,6 +84,33 @@ def test_a_collection_without_code_is_seen_recognised_and_let_go_of(tmp_path: Pa
     assert control is not None
     assert len(Trash(made.catalog).records(control)) == 1, "what it held goes after the grace time"
     assert retired(made, graph, renames(made, graph)) == ()
+
+
+@pytest.mark.parametrize("point", ["frontier.judged", "frontier.committed", "rename.decided"])
+def test_an_epoch_that_older_code_completes_does_not_bring_a_retired_name_back(tmp_path: Path, point: str) -> None:
+    both = PIPELINE + PIPELINE[PIPELINE.index("    @web") :].replace("{name}", "others")
+    made = make_project(tmp_path, web=both.format(name="visits"))
+    older = made.graph("web")
+    shelves = [Shelf(made, "web", name, pa.schema([("id", pa.int64())]), ("id",)) for name in ("visits", "others")]
+    for shelf in shelves:
+        shelf.publish([({"id": 0}, 1)])
+    complete(made, older, Epoch(0, 1))
+    for shelf in shelves:
+        shelf.publish([({"id": 1}, 1)])
+    make_project(tmp_path, web=PIPELINE.format(name="others"))
+    today = Project.load(tmp_path)
+
+    def let_go() -> None:
+        retire(today, today.graph("web"), "visits")
+
+    def finish() -> None:
+        complete(made, older, Epoch(1, 2))
+
+    during, happens = (let_go, finish) if point == "rename.decided" else (finish, let_go)
+    with replaced(At(point, happens)):
+        during()
+    assert today.control("web").frontier() == Frontier(2, {"others": 0})
+    assert verify(today, "web").problems == ()
 
 
 def test_a_name_is_used_again_right_after_its_log_was_retired(tmp_path: Path) -> None:
