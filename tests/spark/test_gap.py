@@ -7,6 +7,7 @@ import logging
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,11 @@ from pyspark.sql.connect.session import SparkSession
 
 import firnline as fl
 from firnline.runtime.certificate import certify
+from firnline.runtime.maintain import maintained
 from firnline.runtime.project import Project
 from firnline.runtime.repair import Repaired, repair
+from firnline.runtime.rescale import rescales
+from firnline.runtime.rewind import rewind
 from firnline.runtime.status import status
 from firnline.runtime.verify import verify
 from firnline.world import World, replaced
@@ -194,7 +198,7 @@ STAGES = """
     import firnline as fl
     from pyspark.sql import functions as F
 
-    owned = fl.Pipeline("owned", schedule=1, start=0)
+    owned = fl.Pipeline("owned", schedule=1, start=0, keep="1 epochs")
 
     @owned.source(keys=["id"], parts=4, on_loss="gap")
     def orders(epoch):
@@ -334,6 +338,20 @@ def test_stages_make_their_gaps_good_files_that_turn_up_are_named_again_and_chec
     run_epoch(made_, spark, "owned", "4")
     assert holds(5)
     assert verify(made_, "owned", spark).problems == ()
+
+    # A rewind takes the correction out, and the next epoch is one again; old rows go when their epochs are merged.
+    rewind(made_, graph, 3, "totals", "ana")
+    for label in ("3", "4", "5"):
+        run_epoch(made_, spark, "owned", label)
+    assert holds(6)
+    assert {gap.made_good for gap in made_.control("owned").gaps().gaps} == {4}
+    with pytest.raises(fl.FirnlineError, match="LOG_DAMAGED"):
+        rescales(made_, graph, "counts", 2)
+    assert [each.error for each in maintained(made_, graph, lambda: spark, timedelta()) if each.error] == []
+    assert made_.control("owned").gaps().gaps == ()
+    assert holds(6)
+    assert verify(made_, "owned", spark).problems == ()
+    assert rescales(made_, graph, "counts", 2)
 
 
 def _ids(project: Project, name: str, epoch: int, part: int) -> set[int]:

@@ -3,7 +3,8 @@
 A gap is ``opening`` while its rows may still be named by the log, ``open`` while they are not, and ``back`` once they are there
 again. Whoever reads a log computes its changes from a state that it takes for that of the epoch before; when rows leave or come
 back in between, that is not so any more. So every reader, and a stage that lost rows of its own, computes its next epoch from
-the whole state, once: it is marked with the id of the event, and only a run that read this very mark takes it away.
+the whole state, once: it is marked with the id of the event, and only a run that read this very mark takes it away. A stage has
+then made its own gap good; that one is over once no snapshot of its log counts the rows any more.
 """
 
 from __future__ import annotations
@@ -155,6 +156,15 @@ class Gaps:
         marks = {name: of for name, of in self.corrections.items() if name != stage}
         return Gaps(tuple(_corrected(gap, stage, upper) for gap in self.gaps), marks)
 
+    def taken_back(self, stages: Collection[str], to: int, event: str) -> Gaps:
+        """After stages went back to a point, or forth again: their next epoch is a correction, since others may be out now."""
+        gaps = tuple(_taken_back(gap, stages, to) for gap in self.gaps)
+        return Gaps(gaps, {**self.corrections, **dict.fromkeys(stages, event)})
+
+    def without(self, ids: Collection[str]) -> Gaps:
+        """Without gaps that nothing tells of any more."""
+        return replace(self, gaps=tuple(gap for gap in self.gaps if gap.id not in ids))
+
     def without_closed(self, frontier: int | None) -> Gaps:
         """Without those whose rows are back, in the log and in all that readers see."""
         return replace(self, gaps=tuple(gap for gap in self.gaps if not _is_closed(gap, frontier)))
@@ -180,6 +190,12 @@ def _corrected(gap: Gap, stage: str, upper: int) -> Gap:
     if stage in gap.after or not (is_own or is_reader):
         return gap
     return replace(gap, after={**gap.after, stage: upper})
+
+
+def _taken_back(gap: Gap, stages: Collection[str], to: int) -> Gap:
+    before = {name: min(upper, to) if name in stages else upper for name, upper in gap.before.items()}
+    after = {name: upper for name, upper in gap.after.items() if name not in stages or upper <= to}
+    return replace(gap, before=before, after=after)
 
 
 def _is_closed(gap: Gap, frontier: int | None) -> bool:

@@ -8,7 +8,7 @@ in theirs. A rewind that was decided is done by whoever comes first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +74,14 @@ def followers(graph: Graph, rewind: Rewind) -> tuple[str, ...]:
     return tuple(each.name for each in graph.collections if each.name in reached and each.name not in rewind.logs)
 
 
-def rewound(graph: Graph, present: Agreement, rewind: Rewind, heads: Mapping[str, Description], floor: int) -> Agreement:
+def rewound(
+    graph: Graph,
+    present: Agreement,
+    rewind: Rewind,
+    heads: Mapping[str, Description],
+    floor: int,
+    corrected: Collection[str] = (),
+) -> Agreement:
     """What the control table says once a rewind is decided; refused if it cannot be.
 
     Args:
@@ -83,6 +90,7 @@ def rewound(graph: Graph, present: Agreement, rewind: Rewind, heads: Mapping[str
         rewind: The rewind; its ``logs`` and ``upper`` are filled in.
         heads: The logs that go back.
         floor: Up to where logs are consolidated for sure.
+        corrected: The stages of these whose epochs some rows were once missing for.
     """
     label, frontier = graph.schedule.label, _free(graph, present)
     since, to = present.kept_since(floor), rewind.to
@@ -94,28 +102,27 @@ def rewound(graph: Graph, present: Agreement, rewind: Rewind, heads: Mapping[str
         what = f"there is nothing to take back: {', '.join(rewind.stages)} end at {label(end)}, before or at {label(to)}"
         raise FirnlineError("EPOCH_NOT_COMPLETE", what)
     for gap in present.gaps.gaps:
-        if gap.collection in heads and any(span.last >= to for span in gap.spans):
-            what = f"{graph.name}.{gap.collection} has a gap after {label(to)}: 'firnline repair {graph.name}' closes it"
-            if gap.made_good is not None:
-                what = (
-                    f"{graph.name}.{gap.collection} lost rows for good before {label(gap.made_good)}: go back to there, or later"
-                )
-            raise FirnlineError("REWIND_BLOCKED", what)
+        is_open = gap.phase != "back" and gap.made_good is None
+        if is_open and gap.collection in heads and any(span.last >= to for span in gap.spans):
+            brought = f"'firnline repair {graph.name}' brings its rows back, and of a stage the next epoch makes them good"
+            raise FirnlineError("REWIND_BLOCKED", f"{graph.name}.{gap.collection} has a gap after {label(to)}: {brought}")
     logs = {name: head.generation + 1 for name, head in heads.items()}
     upper = max((frontier.upper if frontier else to, *(each.upper for each in present.rewinds if each.undoes is None)))
     decided = replace(rewind, upper=upper, logs=logs)
     held = Hold("rewind", decided.name, to, decided.owner, decided.since, release=release_of(graph, decided.name))
-    return _decided(present, frontier, decided).with_hold(held)
+    return _decided(present, frontier, decided, corrected).with_hold(held)
 
 
-def undone(graph: Graph, present: Agreement, undo: Rewind, heads: Mapping[str, Description], floor: int) -> Agreement:
-    """What the control table says once an undo is decided; refused if epochs after its point are let go of."""
+def undone(
+    graph: Graph, present: Agreement, undo: Rewind, heads: Mapping[str, Description], floor: int, corrected: Collection[str] = ()
+) -> Agreement:
+    """What the control table says once an undo is decided, as for ``rewound``; refused if epochs after it are let go of."""
     frontier, since, label = _free(graph, present), present.kept_since(floor), graph.schedule.label
     if undo.to < since:
         what = f"{graph.name!r} cannot go back to {label(undo.to)} in between: single epochs are kept only since {label(since)}"
         raise FirnlineError("REWIND_NOT_UNDOABLE", what)
     logs = {name: head.generation + 1 for name, head in heads.items()}
-    return _decided(present, frontier, replace(undo, upper=frontier.upper if frontier else undo.to, logs=logs))
+    return _decided(present, frontier, replace(undo, upper=frontier.upper if frontier else undo.to, logs=logs), corrected)
 
 
 def settled(present: Agreement, name: str, found: Frontier | None) -> Agreement:
@@ -187,10 +194,11 @@ def _free(graph: Graph, present: Agreement) -> Frontier | None:
     return present.frontier
 
 
-def _decided(present: Agreement, frontier: Frontier | None, rewind: Rewind) -> Agreement:
+def _decided(present: Agreement, frontier: Frontier | None, rewind: Rewind, corrected: Collection[str]) -> Agreement:
+    gaps = present.gaps.taken_back(corrected, rewind.to, rewind.name)
     cut = frontier and replace(_named(frontier, rewind), upper=min(frontier.upper, rewind.to))
     holds = tuple(taken_back(each, rewind.to, rewind.logs) for each in present.holds)
-    return replace(present, frontier=cut, rewinds=(*present.rewinds, rewind), holds=holds)
+    return replace(present, frontier=cut, rewinds=(*present.rewinds, rewind), holds=holds, gaps=gaps)
 
 
 def _named(frontier: Frontier, rewind: Rewind) -> Frontier:

@@ -33,6 +33,7 @@ from firnline.runtime.forgetting import (
     forget_notes,
     forget_plain_rows,
 )
+from firnline.runtime.gaps import close_made_good
 from firnline.runtime.merge import by_part
 from firnline.runtime.project import Declared, Project
 from firnline.runtime.proof import Proof, prove
@@ -165,6 +166,7 @@ class _Erasing:
             self._drop(name)
         notes = forget_notes(self.project, self.graph, [each.name for each in self.cone], upto)
         self._note_positions(upto)
+        close_made_good(self.project, self.graph)
         reached = list(dict.fromkeys([*self._logs(), *self._quarantine(), *self.erased]))
         copies = forget_copies(self.project, self.graph, reached)
         self._tell()

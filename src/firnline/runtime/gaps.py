@@ -4,6 +4,7 @@ Opening: the gap ledger says so, the rows are taken out, the ledger says that th
 and whoever reads the log in between computes from the whole state. Closing: the rows are put back, the ledger says so. So nothing
 is ever called whole that is not. The last commit of both marks the readers, after the log has changed: a run that read the log as
 it was before cannot take that mark away. Cut off anywhere, the next repair finds the gap as it stands and takes the next step.
+What a stage has made good by itself is over once merges, or an erasure, have left nothing that counts the rows.
 """
 
 from __future__ import annotations
@@ -107,6 +108,21 @@ def turned(project: Project, graph: Graph, log: Holding) -> bool:
             control.change(partial(_settled, gap.id))
             has_turned = True
     return has_turned
+
+
+def close_made_good(project: Project, graph: Graph) -> None:
+    """Let the gap ledger forget what stages have made good, where no snapshot that is kept counts the rows any more.
+
+    Until then a merge, or a rewind, may be undone, and the log counts them again.
+    """
+    from firnline.tables.log import counting
+
+    control = project.control(graph.name)
+    good = [gap for gap in control.gaps().gaps if gap.made_good is not None]
+    tables = {gap.collection: project.log(graph.name, gap.collection).load() for gap in good}
+    closed = {gap.id for gap in good if (table := tables[gap.collection]) is not None and not counting(table, gap)}
+    if closed:
+        control.change(lambda gaps: gaps.without(closed))
 
 
 def _is_known(log: Holding) -> bool:

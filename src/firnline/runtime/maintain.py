@@ -20,6 +20,7 @@ from firnline.model.duration import time_of
 from firnline.model.graph import Graph
 from firnline.model.names import parted
 from firnline.plan.seeing import voided
+from firnline.runtime.gaps import close_made_good
 from firnline.runtime.history import Run, Sample, remember, sampled
 from firnline.runtime.project import Project
 from firnline.runtime.pruning import entries_to_forget, forget_entries, notes_to_forget
@@ -223,6 +224,7 @@ class _Maintenance:
         """One step after the other of what needs no engine."""
         for step in self.expiring():
             yield from self._try(step, partial(self._expire, step))
+        close_made_good(self.project, self.graph)
         yield from self._empty()
         for step in self.pruning():
             yield from self._try(step, partial(self._prune, step))

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 from firnline.errors import FirnlineError
 from firnline.model.description import Verdict
 from firnline.model.digest import Digest
+from firnline.model.gap import Gap
 from firnline.model.graph import Graph
 from firnline.plan.layers import Group, Layer, groups
 from firnline.runtime.project import Project
 from firnline.tables.control import TABLE as CONTROL
 from firnline.tables.layers import MERGE, newest_exchange
-from firnline.tables.log import Entry, Log, cut_into, entries_of, head_of
+from firnline.tables.log import Entry, Log, counting, cut_into, entries_of, head_of
 from firnline.tables.port import Exchange
 from firnline.tables.sidecar import Input, Sidecar
 from firnline.world import world
@@ -70,10 +71,15 @@ def merges(project: Project, graph: Graph, safe: int) -> list[Merge]:
     for name in sorted(project.catalog.names(graph.name) - {CONTROL}):
         table = project.log(graph.name, name).load()
         # What may come back, comes back to where it was.
-        held = min((span.first for gap in gaps.of(name) for span in gap.spans), default=safe)
+        held = min((span.first for gap in gaps.of(name) if not _is_over(gap, safe) for span in gap.spans), default=safe)
         if table is not None:
             found += [_merge(graph, name, group) for group in groups(_layers(graph, table), min(safe, held))]
     return sorted(found, key=lambda each: each.benefit, reverse=True)
+
+
+def _is_over(gap: Gap, safe: int) -> bool:
+    """Whether the states from the safe point on have the rows of a gap, which their stage has made again."""
+    return gap.made_good is not None and gap.made_good <= safe
 
 
 def _merge(graph: Graph, collection: str, group: Group) -> Merge:
@@ -103,7 +109,8 @@ def merge(project: Project, graph: Graph, session: SparkSession, planned: Merge,
         return None
     entries = [entry for entry in entries_of(table) if planned.lower <= entry.lower and entry.description.upper <= planned.upper]
     is_as_planned = len(entries) > 1 and (entries[-1].lower, entries[0].description.upper) == (planned.lower, planned.upper)
-    return _Merging(graph, session, log, table, planned, entries).done() if is_as_planned else None
+    gaps = tuple(gap for gap in project.control(graph.name).gaps().of(planned.collection) if _is_over(gap, safe))
+    return _Merging(graph, session, log, table, planned, entries, gaps).done() if is_as_planned else None
 
 
 @dataclass(frozen=True)
@@ -118,6 +125,8 @@ class _Merging:
     planned: Merge
     entries: Sequence[Entry]
     """The layers, newest first."""
+    gaps: tuple[Gap, ...]
+    """Those that are over, whose rows the layers may still count."""
 
     def done(self) -> Merged | None:
         began = time.monotonic()
@@ -128,7 +137,7 @@ class _Merging:
         ]
         try:
             staged, digests = self._staged(attempt)
-            self._compare(sidecars, digests)
+            self._compare([self._stored(*each) for each in zip(self.entries, sidecars, strict=True)], digests)
             note = self._note(attempt, sidecars, digests)
             out = frozenset(file.path for file in going)
             change = Exchange(out=out, staged=() if staged is None else (staged,))
@@ -188,9 +197,14 @@ class _Merging:
         assert parent is not None, "what is merged stands on something"
         return snapshot, staging.digests(staging.staged_rows(self.session, name, snapshot, parent), columns)
 
-    def _compare(self, sidecars: Sequence[Sidecar], digests: Digests) -> None:
-        """Refuse rows that are not the sum of those that were published."""
-        published, found = by_part(*(sidecar.digests for sidecar in sidecars)), by_part(digests)
+    def _stored(self, entry: Entry, sidecar: Sidecar) -> Digests:
+        """The digests of a layer without the rows that were left out of it."""
+        gone = [gap for gap in self.gaps if entry.snapshot in counting(self.table, gap)]
+        return {cell: digest for cell, digest in sidecar.digests.items() if not any(cell in gap for gap in gone)}
+
+    def _compare(self, layers: Sequence[Digests], digests: Digests) -> None:
+        """Refuse rows that are not the sum of those that were published, and not left out."""
+        published, found = by_part(*layers), by_part(digests)
         parts = sorted(published.keys() | found.keys())
         wrong = [part for part in parts if not published.get(part, Digest()).is_same_state(found.get(part, Digest()))]
         if wrong:

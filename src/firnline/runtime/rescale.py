@@ -111,6 +111,10 @@ def _check(project: Project, planned: Rescale) -> None:
         raise FirnlineError("LOG_DAMAGED", f"{name} is not rescaled: {damage[0].what}{more}")
     if log.gaps:
         todo = "Bring the rows back with 'firnline repair': as long as some are missing, a log keeps its parts."
+        if all(gap.made_good is not None for gap in log.gaps):
+            todo = (
+                "Its stage has made them good: 'firnline maintain' closes them once their epochs are merged and cannot be undone."
+            )
         raise FirnlineError("LOG_DAMAGED", f"{name} is not rescaled: it has gaps, which are told by part", todo=todo)
 
 

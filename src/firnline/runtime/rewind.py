@@ -32,6 +32,7 @@ from firnline.plan.rewinding import (
     settled,
     undone,
 )
+from firnline.runtime.gaps import had_gaps
 from firnline.runtime.project import Project
 from firnline.runtime.renaming import check_renamed, inputs_of, keep_all
 from firnline.world import world
@@ -97,6 +98,7 @@ def rewind(
     stages = scope(graph, stage)
     begun = Rewind(name or _name(), to, to, {}, since=world().now().isoformat(timespec="seconds"), owner=owner, stages=stages)
     before = heads_of(project, graph, logs_of(stages, project.catalog.names(graph.name)))
+    corrected = _without_rows(project, graph, stages)
 
     moved: list[str] = []
 
@@ -105,7 +107,7 @@ def rewind(
         moved[:] = [log for log, then in seen.items() if heads[log].generation != then.generation]
         if moved:
             return present
-        return approved(rewound(graph, present, begun, heads, floor_of(project, graph)), approvals)
+        return approved(rewound(graph, present, begun, heads, floor_of(project, graph), corrected), approvals)
 
     report = _report(project, graph, begun, before, _ends(project, graph, before, to))
     if is_dry:
@@ -128,10 +130,11 @@ def undo(project: Project, graph: Graph, owner: str, *, is_dry: bool = False) ->
     before, (to, ends) = heads_of(project, graph, logs), _undoable(project, graph, newest, logs)
     since = world().now().isoformat(timespec="seconds")
     begun = Rewind(_name(), to, to, {}, newest, since=since, owner=owner)
+    corrected = _without_rows(project, graph, logs)
 
     def decide(present: Agreement) -> Agreement:
         _undoable(project, graph, newest, logs)
-        return undone(graph, present, begun, heads_of(project, graph, logs), floor_of(project, graph))
+        return undone(graph, present, begun, heads_of(project, graph, logs), floor_of(project, graph), corrected)
 
     report = _report(project, graph, begun, before, ends)
     if not is_dry:
@@ -141,6 +144,12 @@ def undo(project: Project, graph: Graph, owner: str, *, is_dry: bool = False) ->
         if any(each.name == given_up_as(begun.name) for each in control.agreement().rewinds):
             raise not_undoable(project.log(graph.name, logs[0]))
     return report
+
+
+def _without_rows(project: Project, graph: Graph, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The stages among some logs for which rows were missing at some time: what corrected them may go with a rewind."""
+    stages = (each for each in graph.collections if each.name in names and each.kind == "stage")
+    return tuple(each.name for each in stages if had_gaps(project, graph, each))
 
 
 def _with_names(project: Project, graph: Graph, *, is_dry: bool) -> None:

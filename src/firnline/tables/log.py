@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from firnline.errors import FirnlineError
 from firnline.model.description import GENERATION, Description, Verdict
 from firnline.model.fingerprint import Fingerprint
+from firnline.model.gap import Gap
 from firnline.model.names import DIFF, EPOCH, PART
 from firnline.model.stored_file import StoredFile
 from firnline.plan.looking_up import FPP
@@ -476,6 +477,19 @@ def repair_summary(table: Metadata, repair: Repair, path: str) -> dict[str, str]
     plan = {PLAN: fingerprint.plan} if fingerprint is not None and fingerprint.plan else {}
     gap = {GAP: repair.gap} if repair.gap else {}
     return {KIND: _kind(repair), ATTEMPT: repair.attempt, SIDECAR: path, **code, **plan, **gap}
+
+
+def counting(table: Metadata, gap: Gap) -> set[int]:
+    """The snapshots that are kept and count rows of a gap: those of their epochs, from before the rows were left out."""
+    opened = max((each.sequence for each in table.main_line() if each.summary.get(GAP) == gap.id), default=None)
+    since = (datetime.fromisoformat(gap.since).timestamp() + 1) * 1000  # what no file held is left out by no snapshot
+    brought = [(each, range_of(table, each)) for each in table.main_line() if not is_repair(each)]
+    return {
+        each.id
+        for each, of in brought
+        if (each.timestamp_ms < since if opened is None else each.sequence < opened)
+        and any(of.lower <= span.last and span.first < of.upper for span in gap.spans)
+    }
 
 
 def _kind(note: Repair | Sidecar) -> str:

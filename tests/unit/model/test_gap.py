@@ -83,6 +83,18 @@ def test_a_stage_makes_its_own_gap_good_with_its_next_epoch() -> None:
     assert found.without_closed(100).gaps == (gap,), "older epochs still lack the rows"
 
 
+def test_a_stage_that_goes_back_behind_its_correction_is_corrected_again() -> None:
+    own = replace(GAP, collection="seen", before={"seen": 6, "spent": 6})
+    good = Gaps().opened(own).settled("g").corrected("seen", "g", 7).corrected("spent", "g", 8)
+    found = good.taken_back(("seen", "spent"), 5, "r")
+    (gap,) = found.gaps
+    assert (gap.made_good, gap.before) == (None, {"seen": 5, "spent": 5}), "old rows may come back only before the next epoch"
+    assert found.corrections == {"seen": "r", "spent": "r"}
+    assert found.corrected("seen", "g", 7) == found, "a run that began before the rewind takes no mark away"
+    assert found.corrected("seen", "r", 6).gaps[0].made_good == 6
+    assert good.taken_back(("seen",), 7, "r").gaps[0].made_good == 7, "the correction stays"
+
+
 def test_readers_are_touched_from_their_first_epoch_after_the_loss_to_their_correction() -> None:
     is_open = Gaps().opened(GAP).settled("g").gaps[0]
     assert [is_open.touches("seen", upto) for upto in (6, 7)] == [False, True]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import NoReturn
 
@@ -14,13 +15,15 @@ import firnline as fl
 from firnline.model.gap import Span
 from firnline.plan.frontier import Frontier
 from firnline.runtime import index
+from firnline.runtime.maintain import tidied, undone
 from firnline.runtime.project import Project
 from firnline.runtime.repair import planned, repair
+from firnline.runtime.rewind import rewind, undo
 from firnline.runtime.verify import verify
 from firnline.world import World, replaced
 from tests.project import command, compiled
 from tests.verifying import data_file, local, taken
-from tests.web_logs import copies, publish
+from tests.web_logs import copies, merge, publish
 
 UNREPEATABLE = """
     import firnline as fl
@@ -150,6 +153,61 @@ def test_everybody_says_that_rows_are_missing_and_nobody_forgets(healthy: Callab
     told = fl.completeness("web.seen", project=project)
     assert (str(told), told.is_whole, told.missing[0].epochs) == ("1/2", False, (("1", "1"),))
     assert fl.completeness("web.seen", as_of="0", project=project).is_whole, "the rows are of a later epoch"
+
+
+def made_good(healthy: Callable[[], Project]) -> Project:
+    """A project whose stage has made its lost rows good with its fourth epoch."""
+    project = lossy(healthy)
+    ((_, gap),) = repair(project, no_session).gaps
+    for name in ("visits", "seen"):
+        publish(project, name, 3)
+    control = project.control("web")
+    control.change(lambda gaps: gaps.corrected("seen", gap.id, 4))
+    control.advance(Frontier(4, {"visits": 0, "seen": 0}))
+    return project
+
+
+def test_what_was_made_good_is_closed_when_nothing_counts_the_rows_any_more(healthy: Callable[[], Project]) -> None:
+    project = made_good(healthy)
+    graph = project.graph("web")
+    (before,) = project.control("web").gaps().gaps
+    assert before.made_good == 4
+    merge(project, "seen")
+    list(tidied(project, graph, timedelta(days=1)))
+    assert project.control("web").gaps().gaps == (before,), "the merge may be undone"
+    assert undone(project, graph)
+    assert verify(project).problems == (), "the layer counts the rows again"
+    merge(project, "seen")
+    list(tidied(project, graph, timedelta()))
+    assert project.control("web").gaps().gaps == ()
+    assert verify(project).problems == ()
+
+
+@pytest.mark.parametrize("to", [1, 2, 3])
+def test_a_rewind_behind_what_was_made_good_has_it_made_good_again(healthy: Callable[[], Project], to: int) -> None:
+    project = made_good(healthy)
+    graph, control = project.graph("web"), project.control("web")
+    rewind(project, graph, to, "seen", "ana")
+    (gap,) = control.gaps().gaps
+    assert gap.made_good is None
+    mark = control.gaps().mark("seen")
+    assert mark is not None
+    publish(project, "seen", to, attempt="again")
+    control.change(lambda gaps: gaps.corrected("seen", mark, to + 1))
+    assert control.gaps().gaps[0].made_good == to + 1
+    found = repair(project, no_session)
+    assert (found.is_whole, found.done) == (True, ()), "no old rows come back beside those that were made again"
+    undo(project, graph, "ana")
+    assert control.gaps().mark("seen") is not None, "what was there before may need a correction, too"
+    assert verify(project).problems == ()
+
+
+def test_a_gap_that_is_not_made_good_forbids_a_rewind_behind_it(healthy: Callable[[], Project]) -> None:
+    project = lossy(healthy)
+    repair(project, no_session)
+    with pytest.raises(fl.FirnlineError, match="REWIND_BLOCKED") as raised:
+        rewind(project, project.graph("web"), 1, "seen", "ana")
+    assert "the next epoch makes them good" in raised.value.what
 
 
 def test_the_gap_ledger_comes_back_with_its_metadata_file(healthy: Callable[[], Project]) -> None:
