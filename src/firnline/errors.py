@@ -83,7 +83,7 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
             "Write it as docs/guides/reading.md shows: names, comparisons, in (...), like 'x%', is null, and, or, not."
         ),
         "NO_SUCH_COLUMN": Code("Use one of the names listed."),
-        "MISSING_PACKAGE": Code("Install it."),
+        "MISSING_PACKAGE": Code("Install it into the environment that Firnline runs in."),
         # holding on to epochs
         "NO_SUCH_HOLD": Code("Use one of the names that 'firnline safepoint' lists, or register the reader again."),
         "HOLD_TAKEN": Code("Choose another name, or release the hold that has it: 'firnline safepoint --release NAME'."),

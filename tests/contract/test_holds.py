@@ -87,7 +87,7 @@ def test_a_name_is_one_hold(control: Control) -> None:
 
 
 def test_releasing_what_is_not_there_is_told(control: Control) -> None:
-    with pytest.raises(FirnlineError, match=r"NO_SUCH_HOLD.*'web' has no reader, sink, branch or backfill 'bi'"):
+    with pytest.raises(FirnlineError, match=r"NO_SUCH_HOLD.*'web' has no reader, sink, branch or rewind 'bi'"):
         control.release("bi")
 
 

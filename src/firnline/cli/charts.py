@@ -43,7 +43,8 @@ def write(path: Path, told: Sequence[Told], at: datetime) -> None:
     body = "".join(_section(each) for each in told)
     head = f"<meta charset='utf-8'><title>Firnline maintenance</title><style>{STYLE}</style>"
     made = f"<p>As of {at:%Y-%m-%d %H:%M} UTC, from the logs and from what each run of maintenance wrote down.</p>"
-    path.write_text(f"<!doctype html><html lang='en'><head>{head}</head><body><h1>Maintenance</h1>{made}{body}</body></html>\n")
+    page = f"<!doctype html><html lang='en'><head>{head}</head><body><h1>Maintenance</h1>{made}{body}</body></html>\n"
+    path.write_text(page, encoding="utf-8")
 
 
 def _section(told: Told) -> str:

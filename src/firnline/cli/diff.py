@@ -10,7 +10,7 @@ import typer
 
 from firnline.cli.app import app
 from firnline.cli.branch import Of, only
-from firnline.cli.output import Json, console, print_json, print_table
+from firnline.cli.output import Json, console, print_json, print_table, writing
 from firnline.errors import FirnlineError
 
 if TYPE_CHECKING:
@@ -126,4 +126,5 @@ def _write(path: Path, found: Diff) -> None:
         text = page(found)
     except ModuleNotFoundError as error:
         raise FirnlineError("PREREQUISITE", f"charts need {error.name}", todo="Install matplotlib.") from error
-    path.write_text(text)
+    with writing(path):
+        path.write_text(text, encoding="utf-8")

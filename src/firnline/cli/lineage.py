@@ -12,8 +12,7 @@ from rich.tree import Tree
 
 from firnline.cli.app import app
 from firnline.cli.collection import found
-from firnline.cli.output import Json, console, print_json
-from firnline.errors import FirnlineError
+from firnline.cli.output import Json, console, print_json, writing
 
 if TYPE_CHECKING:
     from firnline.runtime.lineage import Edge, Lineage, Node
@@ -71,10 +70,8 @@ def span(node: Node) -> str:
 def _draw(told: Lineage, file: Path) -> None:
     from firnline.cli.picture import drawn
 
-    try:
+    with writing(file):
         file.write_text(drawn(told), encoding="utf-8")
-    except OSError as error:
-        raise FirnlineError("BAD_OPTION", f"the picture cannot be written: {error}") from error
 
 
 def _tree(told: Lineage) -> Tree:

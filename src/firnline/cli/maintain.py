@@ -14,7 +14,7 @@ import typer
 
 from firnline.cli.app import app
 from firnline.cli.engine import engine
-from firnline.cli.output import Json, console, print_json, print_table, size_text
+from firnline.cli.output import Json, console, print_json, print_table, size_text, writing
 from firnline.cli.pipelines import asked
 from firnline.errors import FirnlineError
 
@@ -74,8 +74,10 @@ def _draw(project: Project, graphs: Sequence[Graph], path: Path) -> None:
     from firnline.runtime.history import told
     from firnline.world import world
 
+    samples = [told(project, graph) for graph in graphs]
     try:
-        write(path, [told(project, graph) for graph in graphs], world().now())
+        with writing(path):
+            write(path, samples, world().now())
     except ModuleNotFoundError as error:
         raise FirnlineError("PREREQUISITE", f"charts need {error.name}", todo="Install matplotlib.") from error
 

@@ -11,11 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+
+from firnline.errors import FirnlineError
 
 if TYPE_CHECKING:
     from firnline.model.epoch import Schedule
@@ -86,6 +89,16 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]
     for row in rows:
         table.add_row(*("" if value is None else str(value) for value in row))
     console.print(table)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Refuse a file that cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        what = f"{path} cannot be written: {error.strerror or error}"
+        raise FirnlineError("BAD_OPTION", what, todo="Name a file in a folder that is there and takes files.") from error
 
 
 @contextmanager

@@ -38,7 +38,7 @@ def rewind(
     from firnline.runtime.rewind import undo as undone
 
     if undo == (to is not None) or (undo and (stage or replay)):
-        raise FirnlineError("BAD_OPTION", "a rewind needs --to EPOCH, an undo nothing but --undo")
+        raise typer.BadParameter("a rewind needs --to EPOCH, an undo nothing but --undo", param_hint="--to")
     project = Project.load()
     graph = project.graph(pipeline)
     frontier = project.control(pipeline).frontier()

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 @app.command()
 def safepoint(
     pipeline: Annotated[str | None, typer.Argument(help="A pipeline; all of the project's by default.")] = None,
-    release: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Release the hold of a reader, sink, branch or backfill.")
-    ] = None,
+    release: Annotated[str | None, typer.Option(metavar="NAME", help="Release the hold of a reader, sink or rewind.")] = None,
     json: Json = False,
 ) -> None:
     """Show the safe point, what holds it, and what the present state would cost to compute again. Needs no JVM."""
@@ -50,7 +48,7 @@ def _release(project: Project, names: list[str], hold: str, json: bool) -> str:
 
     having = [name for name in names if any(each.name == hold for each in project.control(name).holds())]
     if not having:
-        raise FirnlineError("NO_SUCH_HOLD", f"no reader, sink, branch or backfill of {', '.join(names)} is named {hold!r}")
+        raise FirnlineError("NO_SUCH_HOLD", f"no reader, sink, branch or rewind of {', '.join(names)} is named {hold!r}")
     if len(having) > 1:
         raise FirnlineError("NO_SUCH_HOLD", f"{hold!r} is a hold of {' and of '.join(having)}: say of which")
     released = release_hold(project, having[0], hold)

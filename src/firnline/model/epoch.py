@@ -95,12 +95,14 @@ class Schedule:
         first = _point(start, timed)
         last = None if end is None else _point(end, timed)
         if last is not None and last <= first:
-            raise FirnlineError("BAD_SCHEDULE", f"the end {end!r} is not after the start {start!r}")
+            todo = "Choose a later end; none means that epochs go on."
+            raise FirnlineError("BAD_SCHEDULE", f"the end {end!r} is not after the start {start!r}", todo=todo)
         draft = cls(rule, first, last, timed)
         if isinstance(rule, str) and to_micros(croniter(rule, to_datetime(first - 1)).get_next(datetime)) != first:
-            raise FirnlineError("BAD_SCHEDULE", f"the start {start!r} is not a moment of the schedule {schedule!r}")
+            after = to_micros(croniter(rule, to_datetime(first)).get_next(datetime))
+            raise _beside(f"the start {start!r}", schedule, draft.label(after))
         if last is not None and draft.epoch_at(last - 1).upper != last:
-            raise FirnlineError("BAD_SCHEDULE", f"the end {end!r} is not a moment of the schedule {schedule!r}")
+            raise _beside(f"the end {end!r}", schedule, draft.label(draft.epoch_at(last - 1).upper))
         return draft
 
     def point(self, text: object) -> int:
@@ -183,6 +185,11 @@ def _count(schedule: Schedule, lower: int, upper: int) -> int:
         last = upper if schedule.end is None else min(upper, schedule.end)
         return max(0, last - lower) // step
     return sum(1 for _ in schedule.epochs(lower, upper))
+
+
+def _beside(what: str, schedule: object, after: str) -> FirnlineError:
+    todo = f"Epochs begin and end at its moments, in UTC; the next one is {after}."
+    return FirnlineError("BAD_SCHEDULE", f"{what} is not a moment of the schedule {schedule!r}", todo=todo)
 
 
 def _point(text: object, timed: bool) -> int:

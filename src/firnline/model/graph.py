@@ -183,7 +183,7 @@ def _pipeline_problems(pipeline: Pipeline) -> Iterator[FirnlineError]:
     try:
         is_timed = Schedule.parse(pipeline.schedule, pipeline.start, pipeline.end).timed
     except FirnlineError as problem:
-        yield FirnlineError(problem.code, problem.what, pipeline.where)
+        yield FirnlineError(problem.code, problem.what, pipeline.where, todo=problem.todo)
     try:
         Retention.parse(pipeline.keep, is_timed)
     except ValueError as problem:

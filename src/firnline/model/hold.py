@@ -1,7 +1,7 @@
 """Holds: reasons why the safe point may not advance, each with the point that it keeps and who lets go of it.
 
-A hold at p keeps the state at p and every single epoch from p on. Readers, sinks, branches, backfills and rewinds are asked for,
-and are kept in the control table; the others follow from facts that stand elsewhere.
+A hold at p keeps the state at p and every single epoch from p on. Readers, sinks, branches and rewinds are asked for, and are
+kept in the control table; the others follow from facts that stand elsewhere.
 """
 
 from __future__ import annotations
@@ -11,16 +11,13 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-Kind = Literal[
-    "reader", "sink", "branch", "backfill", "rewind", "pipeline", "gap", "check", "replication", "retention", "frontier"
-]
+Kind = Literal["reader", "sink", "branch", "rewind", "pipeline", "gap", "check", "replication", "retention", "frontier"]
 WORDS: Mapping[Kind, str] = {
     "check": "the failed check of",
     "gap": "the gap in",
     "reader": "the reader",
     "sink": "the sink",
     "branch": "the branch",
-    "backfill": "the backfill",
     "rewind": "the rewind",
     "pipeline": "the pipeline",
     "replication": "replication of",

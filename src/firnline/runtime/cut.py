@@ -22,7 +22,8 @@ def visible_upto(project: Project, graph: Graph, as_of: str | None = None) -> in
     """The point before which a reader sees everything: the frontier, or the end of the epoch asked for."""
     frontier = project.control(graph.name).frontier()
     if frontier is None:
-        raise FirnlineError("EPOCH_NOT_COMPLETE", f"no epoch of {graph.name!r} is complete yet")
+        todo = f"Compute some: firnline run {graph.name}."
+        raise FirnlineError("EPOCH_NOT_COMPLETE", f"no epoch of {graph.name!r} is complete yet", todo=todo)
     if as_of is None:
         return frontier.upper
     upper = graph.schedule.epoch_at(graph.schedule.point(as_of)).upper

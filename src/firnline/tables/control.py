@@ -128,7 +128,7 @@ class Control:
             nonlocal released
             there = present.held(name)
             if there is None and released is None:
-                raise FirnlineError("NO_SUCH_HOLD", f"{self.pipeline!r} has no reader, sink, branch or backfill {name!r}")
+                raise FirnlineError("NO_SUCH_HOLD", f"{self.pipeline!r} has no reader, sink, branch or rewind {name!r}")
             released = there or released
             world().reach("safepoint.judged")
             return present.without_hold(name)

@@ -113,4 +113,8 @@ def reachable() -> Iterator[None]:
 
 
 def _unavailable(error: Exception) -> FirnlineError:
-    return FirnlineError("CATALOG_UNAVAILABLE", f"the catalog did not answer: {error.args[0]}")
+    what = f"the catalog did not answer: {error.args[0]}"
+    if "not a database" in what or "malformed" in what:
+        todo = "Bring the catalog's database back from a copy, or correct catalog_uri: what is there is none."
+        return FirnlineError("CATALOG_UNAVAILABLE", what, todo=todo)
+    return FirnlineError("CATALOG_UNAVAILABLE", what)

@@ -22,7 +22,7 @@ from firnline.web.runs import Key, Task
 WORST: tuple[str, ...] = ("failed", "gap", "running", "missing", "stale", "repaired", "computed", "kept", "merged")
 """The states of an epoch, the one that a summary should tell first."""
 LIVE = frozenset({"running", "queued", "scheduled", "restarting", "deferred", "up_for_reschedule"})
-RELEASABLE = frozenset({"reader", "sink", "backfill"})
+RELEASABLE = frozenset({"reader", "sink"})
 """The kinds of hold that somebody asked for by itself; that of a branch goes with it, the others follow from facts."""
 
 

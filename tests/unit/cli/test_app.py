@@ -37,9 +37,26 @@ def test_it_tells_its_version(tmp_path: Path) -> None:
     assert command(tmp_path, "--version") == f"{metadata.version('firnline')}\n"
 
 
-@pytest.mark.parametrize("words", [["--apply"], ["web", "--from", "1"]])
+@pytest.mark.parametrize(
+    "words", [["plan", "--apply"], ["plan", "web", "--from", "1"], ["rewind", "web"], ["rewind", "web", "--to", "1", "--undo"]]
+)
 def test_what_is_called_in_a_wrong_way_ends_with_2(tmp_path: Path, words: list[str]) -> None:
-    command(tmp_path, "plan", *words, code=2)
+    command(tmp_path, *words, code=2)
+
+
+def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    make_project(tmp_path)
+    error = command(tmp_path, "maintain", "--report", "nowhere/report.html", "--json", code=1)["error"]
+    assert (error["code"], error["what"]) == ("BAD_OPTION", "nowhere/report.html cannot be written: No such file or directory")
+    assert command(tmp_path, "maintain", "--report", "report.html", "--json") == {"report": "report.html"}
+    assert "Maintenance" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_file_that_is_no_database_is_no_reason_to_wait(tmp_path: Path) -> None:
+    project = make_project(tmp_path)
+    (project.settings.work / "catalog.db").write_text("<html>" * 1000)
+    with pytest.raises(FirnlineError, match=r"CATALOG_UNAVAILABLE: .* not a database.*Bring the catalog's database back"):
+        project.catalog.names("web")
 
 
 def test_code_of_a_commit_needs_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,6 +127,19 @@ def test_a_parameter_with_a_typing_error_is_told_what_it_may_mean() -> None:
         check(web, {})
 
 
+@pytest.mark.parametrize(
+    ("start", "end", "told"),
+    [
+        ("2026-01-01T06:00", None, r"the next one is 2026-01-02"),
+        ("2026-01-01", "2026-01-03T12:00", r"the next one is 2026-01-04"),
+        ("2026-01-02", "2026-01-01", r"Choose a later end"),
+    ],
+)
+def test_a_start_or_end_beside_the_schedule_is_told_what_to_write(start: str, end: str | None, told: str) -> None:
+    with pytest.raises(GraphError, match=told):
+        check(fl.Pipeline("web", schedule="@daily", start=start, end=end), {})
+
+
 def test_a_collection_with_a_name_of_ours_is_refused() -> None:
     web = fl.Pipeline("web", schedule="@daily", start="2026-01-01")
 
