@@ -33,7 +33,8 @@ from packaging.utils import canonicalize_name
 from firnline.errors import FirnlineError
 from firnline.settings import Settings
 
-JAVA_NEEDED = 17
+JAVA_OLDEST, JAVA_NEWEST = 17, 22
+"""Spark needs the one; of the Hadoop inside it, a call fails after the other (Subject.getSubject)."""
 JAVA_PACKAGES = ("openjdk-17-jre-headless", "openjdk-21-jre-headless", "default-jre-headless")
 """Tried in this order: each release of a distribution has another one of them."""
 FREE_NEEDED = 2 * 1024**3
@@ -227,9 +228,9 @@ def _changed_modules(distribution: metadata.Distribution) -> Iterator[str]:
 
 
 def check_java(_: Settings | None) -> Finding:
-    """The ``java`` that Spark would start (``JAVA_HOME`` before the path, as Spark does) is new enough."""
+    """The ``java`` that Spark would start (``JAVA_HOME`` before the path, as Spark does) is one that Spark and its Hadoop run on."""
     home = os.environ.get("JAVA_HOME")
-    how = f"Install Java {JAVA_NEEDED} or newer (Debian, Ubuntu: {JAVA_PACKAGES[0]}), or set JAVA_HOME to one."
+    how = f"Install Java {JAVA_OLDEST} to {JAVA_NEWEST} (Debian, Ubuntu: {JAVA_PACKAGES[0]}), or set JAVA_HOME to one."
     java = _java()
     if java is None:
         return Finding(False, f"JAVA_HOME is {home}, without bin/java" if home else "no java on the path", how)
@@ -240,7 +241,7 @@ def check_java(_: Settings | None) -> Finding:
     said = re.search(r'version "(?:1\.)?(\d+)([^"]*)"', run.stderr + run.stdout)
     if run.returncode or said is None:
         return Finding(False, f"{java} does not say its version", how)
-    return Finding(int(said[1]) >= JAVA_NEEDED, f"{said[1]}{said[2]} ({java})", how)
+    return Finding(JAVA_OLDEST <= int(said[1]) <= JAVA_NEWEST, f"{said[1]}{said[2]} ({java})", how)
 
 
 def mend_java(_: Settings | None) -> None:

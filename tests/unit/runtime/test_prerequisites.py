@@ -92,9 +92,18 @@ def java(file: Path, version: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "ok"), [("1.8.0_392", False), ("11.0.21", False), ("17.0.15", True), ("21", True), ("25-ea", True)]
+    ("version", "ok"),
+    [
+        ("1.8.0_392", False),
+        ("11.0.21", False),
+        ("17.0.15", True),
+        ("21", True),
+        ("22.0.2", True),
+        ("23-ea", False),
+        ("25", False),
+    ],
 )
-def test_java_must_be_17_or_newer(path: Path, version: str, ok: bool) -> None:
+def test_java_must_be_17_to_22(path: Path, version: str, ok: bool) -> None:
     java(path / "java", version)
     found = check_java(None)
     assert found.ok is ok
@@ -114,7 +123,7 @@ def test_java_of_java_home_counts_before_the_path(path: Path, tmp_path: Path, mo
 def test_missing_java_says_what_to_install() -> None:
     found = check_java(None)
     assert not found.ok
-    assert "Install Java 17 or newer" in found.how_to_mend
+    assert "Install Java 17 to 22" in found.how_to_mend
 
 
 def test_a_java_that_does_not_run_is_no_java(path: Path) -> None:
@@ -125,7 +134,7 @@ def test_a_java_that_does_not_run_is_no_java(path: Path) -> None:
 @pytest.mark.usefixtures("path")
 def test_java_is_not_installed_where_somebody_must_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(FirnlineError, match="Install Java 17 or newer"):
+    with pytest.raises(FirnlineError, match="Install Java 17 to 22"):
         mend_java(None)
 
 
