@@ -228,7 +228,7 @@ def _changed_modules(distribution: metadata.Distribution) -> Iterator[str]:
 
 
 def check_java(_: Settings | None) -> Finding:
-    """The ``java`` that Spark would start (``JAVA_HOME`` before the path, as Spark does) is one that Spark and its Hadoop run on."""
+    """The ``java`` that Spark would start (``JAVA_HOME`` before the path, as Spark does) is one that Spark runs on."""
     home = os.environ.get("JAVA_HOME")
     how = f"Install Java {JAVA_OLDEST} to {JAVA_NEWEST} (Debian, Ubuntu: {JAVA_PACKAGES[0]}), or set JAVA_HOME to one."
     java = _java()
