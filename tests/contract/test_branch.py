@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from firnline.model.description import Verdict
 from firnline.model.epoch import Epoch
 from firnline.plan.frontier import Frontier
 from firnline.runtime.advance import complete
-from firnline.runtime.branch import branches, create, drop, is_whole
+from firnline.runtime.branch import branches, create, drop, is_whole, note_of
 from firnline.runtime.branch_run import missing, run
 from firnline.runtime.diff import diff, sides
 from firnline.runtime.maintain import tidied
@@ -30,6 +30,7 @@ from firnline.tables.forking import layer_at, take
 from firnline.tables.trash import file_key
 from firnline.world import replaced
 from tests.contract.housekeeping import Killed, Mortal
+from tests.happening import At
 from tests.project import command, compiled, make_project
 from tests.publishing import publish_row
 
@@ -217,8 +218,27 @@ def test_a_branch_that_is_half_dropped_is_created_from_nothing(web: Project, at:
     drop(web, "web", "b")
 
 
-def test_a_branch_that_is_half_created_at_another_point_is_created_from_nothing(web: Project) -> None:
+@pytest.mark.parametrize("point", ["safepoint.judged", "safepoint.committed", "branch.forked"])
+def test_of_two_who_create_a_branch_at_different_points_the_first_to_hold_one_does(web: Project, point: str) -> None:
+    def other() -> None:
+        with suppress(FirnlineError):
+            create(web, web.graph("web"), "b", 2, None)
+
+    is_first = point != "safepoint.judged"
+    with replaced(At(point, other)), nullcontext() if is_first else pytest.raises(FirnlineError, match="BRANCH_"):
+        create(web, web.graph("web"), "b", 3, None)
+    held = web.control("web").agreement().held("b")
+    assert held is not None
+    assert held.at == note_of(web, "web__b").at == (3 if is_first else 2)
+    _check_whole(web, held.at)
+    drop(web, "web", "b")
+
+
+def test_a_branch_that_is_half_created_at_another_point_is_dropped_first(web: Project) -> None:
     _interrupted("branch.forked", lambda: create(web, web.graph("web"), "b", 3, None))
+    with pytest.raises(FirnlineError, match=r"branch 'b' of 'web' at 3\. If nobody is at it .* firnline branch drop b"):
+        create(web, web.graph("web"), "b", 2, None)
+    drop(web, "web", "b")
     create(web, web.graph("web"), "b", 2, None)
     _check_whole(web, 2)
     drop(web, "web", "b")

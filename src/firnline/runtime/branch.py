@@ -90,7 +90,8 @@ def note_of(project: Project, space: str) -> Note:
 def create(project: Project, graph: Graph, branch: str, at: int, code: str | None, owner: str | None = None) -> Note:
     """Let a branch begin at a point, with the code in a folder, of a git ref, or the project's own.
 
-    What an earlier attempt left unfinished is finished; what one with another point or code left, or a drop, is forgotten first.
+    What an earlier attempt left unfinished is finished; what one with other code left, or a drop, is forgotten first. One with
+    another point is refused: of two at once, the first to hold its point goes on.
     """
     if not is_branch_name(branch):
         raise FirnlineError("BAD_NAME", f"{branch!r} cannot name a branch")
@@ -101,7 +102,7 @@ def create(project: Project, graph: Graph, branch: str, at: int, code: str | Non
         raise FirnlineError("BRANCH_EXISTS", f"{graph.name!r} has a branch {branch!r} already")
     note = Note(graph.name, branch, at, _code(project, space, code), code, owner or user(), world().now().isoformat())
     left, begun = _tables(project, space), _begun(project, space)  # in this order: who shares something has noted it before
-    _hold(project, graph, note)
+    _hold(project, graph, note, is_dropped=begun is not None and begun.is_leaving)
     if begun is not None and _is_going_on(project, begun, note):
         note = begun
     else:
@@ -183,14 +184,21 @@ def _check_point(project: Project, graph: Graph, at: int) -> None:
         raise FirnlineError("BAD_EPOCH", f"no epoch of {graph.name!r} begins at {schedule.label(at)}")
 
 
-def _hold(project: Project, graph: Graph, note: Note) -> None:
-    """Hold the safe point where the branch begins, from before it names a file to after it names none."""
+def _hold(project: Project, graph: Graph, note: Note, *, is_dropped: bool) -> None:
+    """Hold the safe point where the branch begins, from before it names a file to after it names none.
+
+    Another point is held in its place only if what it was held for is half dropped.
+    """
     from firnline.runtime.safepoint import hold
 
     release = f"firnline branch drop {note.branch} --pipeline {graph.name}"
 
     def place(agreement: Agreement, _: int) -> Hold:
         there = agreement.held(note.branch)
+        if there is not None and there.kind == "branch" and there.at != note.at and not is_dropped:
+            what = f"somebody creates, or began to create, the branch {note.branch!r} of {graph.name!r} at"
+            todo = f"If nobody is at it any more, drop it first: {release}"
+            raise FirnlineError("BRANCH_INCOMPLETE", f"{what} {graph.schedule.label(there.at)}", todo=todo)
         since = there.since if there is not None and there.kind == "branch" else note.created_at
         return Hold("branch", note.branch, note.at, note.owner, since, release=release)
 
