@@ -6,7 +6,7 @@ began as, whatever it is called today; a later collection that takes up the old 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -43,6 +43,15 @@ def called_now(names: Former, collection: str) -> str:
     ['sales', 'costs']
     """
     return next((new for new, former in names.items() if collection in former), collection)
+
+
+def half_renamed(names: Former, there: Container[str]) -> dict[str, str]:
+    """What logs that are there were to be called, by what they are called still: it was decided, and not done.
+
+    >>> half_renamed({"sales": ("revenue",), "costs": ("prices",)}, {"revenue", "costs"})
+    {'revenue': 'sales'}
+    """
+    return {former[-1]: new for new, former in names.items() if new not in there and former[-1] in there}
 
 
 def called(log: str, old: str, new: str) -> str:

@@ -19,7 +19,7 @@ from firnline.model.fingerprint import Fingerprint
 from firnline.model.foreign import is_foreign
 from firnline.model.graph import Graph
 from firnline.model.names import collection_of, logs_of, parted, place
-from firnline.plan.renaming import called, called_now, known_as, renamed
+from firnline.plan.renaming import called, called_now, half_renamed, known_as, renamed
 from firnline.runtime.project import Project
 from firnline.world import world
 
@@ -54,7 +54,10 @@ def known_names(
         if pipeline not in of_each:
             of_each[pipeline] = project.control(pipeline).agreement()
         said = of_each[pipeline]
-        found = known_as(said, name if name in said.names else (renames or {}).get(each, name))
+        asked = name if name in said.names else (renames or {}).get(each, name)
+        found = known_as(said, asked)
+        if found != asked and asked not in said.names:  # it took up a name that another had, or the other never got its new one
+            found = known_as(said, half_renamed(said.names, project.catalog.names(pipeline)).get(asked, asked))
         if found != name:
             known[each] = f"{pipeline}.{found}" if is_foreign(each) else found
     return known
@@ -108,8 +111,11 @@ def keep_renamed(project: Project, graph: Graph, collection: str) -> bool:
 
 
 def keep_all(project: Project, graph: Graph) -> None:
-    """Let all renamed collections of a pipeline have their logs."""
-    there = project.catalog.names(graph.name)
+    """Let all renamed collections of a pipeline have their logs; what was to be renamed, and is not any more, has its own."""
+    there, known = project.catalog.names(graph.name), {each.name for each in graph.collections}
+    for old, new in half_renamed(project.control(graph.name).agreement().names, there).items():
+        if old in known and new not in known:
+            _keep(project, graph, new, old)
     for each in graph.collections:
         if each.name not in there:
             keep_renamed(project, graph, each.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from firnline.plan.changing import Approval
 from firnline.runtime.advance import is_kept
 from firnline.runtime.plain_tables import bring_up
 from firnline.runtime.project import Project
-from firnline.runtime.renaming import keep_renamed, known_names, renames
+from firnline.runtime.renaming import keep_all, keep_renamed, known_names, renames
 from firnline.runtime.retiring import retire
 from firnline.runtime.rewind import rewind
 from firnline.runtime.status import status
@@ -109,6 +110,27 @@ def test_a_renamed_collection_goes_on_wherever_it_was_interrupted(visits: Path, 
         views = made.graph("web").collection("views")
         assert known_names(made, made.graph("web"), views, {"views": "visits"}) == {"views": "visits"}, "at any time"
     assert_kept(made)
+
+
+@pytest.mark.parametrize("point", ["rename.deciding", "rename.decided", "rename.moved"])
+def test_a_rename_that_was_interrupted_and_is_taken_back_changes_nothing(visits: Path, point: str) -> None:
+    before = called(visits, "visits").control("web").agreement()
+    made = called(visits, "views")
+    mortal = Mortal()
+    mortal.kill_at = point
+    with pytest.raises(Killed), replaced(mortal):
+        keep_renamed(made, made.graph("web"), "views")
+    made = called(visits, "visits")
+    graph = made.graph("web")
+    assert known_names(made, graph, graph.collection("visits")) == {}
+    keep_all(made, graph)
+    after = made.control("web").agreement()
+    assert replace(after, names={}) == before
+    assert known_names(made, graph, graph.collection("visits")) == {}
+    assert made.catalog.names("web") == {TABLE, "visits", "visits__quarantine"}
+    assert made.catalog.names("web__tables") == {"visits"}
+    assert made.determinants("web", "visits", 1).find("files") == ["a"]
+    assert is_kept(made, graph, "visits", graph.schedule.epoch_at(1))
 
 
 @pytest.mark.parametrize("point", ["rename.deciding", "rename.decided", "rename.moved"])
