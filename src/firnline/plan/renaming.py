@@ -78,7 +78,7 @@ def renamed(present: Agreement, old: str, new: str) -> Agreement:
         present,
         frontier=frontier and replace(frontier, generations=_keyed(frontier.generations, name)),
         gaps=Gaps(tuple(_gap(each, name) for each in present.gaps.gaps), _keyed(present.gaps.corrections, name)),
-        holds=tuple(_hold(each, name) for each in present.holds),
+        holds=tuple(_mapped(each, lambda found: _keyed(found, name)) for each in present.holds),
         rewinds=tuple(
             replace(each, logs=_keyed(each.logs, name), stages=tuple(map(name, each.stages))) for each in present.rewinds
         ),
@@ -104,6 +104,11 @@ def forgotten(present: Agreement, collection: str) -> Agreement:
         present,
         frontier=frontier,
         gaps=Gaps(left, others(present.gaps.corrections)).without_closed(upper),
+        holds=tuple(_mapped(each, others) for each in present.holds),
+        rewinds=tuple(
+            replace(each, logs=others(each.logs), stages=tuple(name for name in each.stages if name != collection))
+            for each in present.rewinds
+        ),
         approvals=tuple(each for each in present.approvals if each.collection != collection),
         names=others(present.names),
         spent=tuple(sorted({*present.spent, known_as(present, collection)})),
@@ -129,12 +134,13 @@ def _gap(gap: Gap, name: Name) -> Gap:
     return replace(gap, collection=name(gap.collection), before=_keyed(gap.before, name), after=_keyed(gap.after, name))
 
 
-def _hold(hold: Hold, name: Name) -> Hold:
+def _mapped(hold: Hold, logs: Callable[[Mapping[str, int]], Mapping[str, int]]) -> Hold:
+    """A hold that says of other logs what it said of some; how often its owner was taken back is kept."""
     return replace(
         hold,
-        delivered=None if hold.delivered is None else _keyed(hold.delivered, name),
-        seen=None if hold.seen is None else _keyed(hold.seen, name),
-        back=tuple(replace(each, logs=_keyed(each.logs, name)) for each in hold.back),
+        delivered=None if hold.delivered is None else logs(hold.delivered),
+        seen=None if hold.seen is None else logs(hold.seen),
+        back=tuple(replace(each, logs=logs(each.logs)) for each in hold.back),
     )
 
 

@@ -31,6 +31,7 @@ from firnline.runtime.forgetting import (
     finish_drops,
     forget_copies,
     forget_notes,
+    forget_pages,
     forget_plain_rows,
 )
 from firnline.runtime.gaps import close_made_good
@@ -165,6 +166,7 @@ class _Erasing:
         for name in self._quarantine() if self.quarantine else ():
             self._drop(name)
         notes = forget_notes(self.project, self.graph, [each.name for each in self.cone], upto)
+        forget_pages(self.project)
         self._note_positions(upto)
         close_made_good(self.project, self.graph)
         reached = list(dict.fromkeys([*self._logs(), *self._quarantine(), *self.erased]))

@@ -15,6 +15,9 @@ from firnline.runtime.safepoint import other_spaces
 from firnline.tables import check_results, determinants, failures
 from firnline.tables.control import TABLE
 from firnline.tables.erasing import COPIES, base_of
+from firnline.tables.layers import is_repair
+from firnline.tables.metadata import SIDECAR
+from firnline.tables.sidecar import Sidecar
 from firnline.tables.trash import ERASED, Record, Trash, file_key
 from firnline.world import world
 
@@ -35,8 +38,12 @@ def forget_notes(project: Project, graph: Graph, collections: Sequence[str], upt
         paths += [path for path in catalog.paths(logged) if int(path.rsplit("/", 2)[1]) < upto]
     for path in paths:
         catalog.remove(path)
-    shutil.rmtree(project.settings.work / PAGES, ignore_errors=True)
     return len(paths)
+
+
+def forget_pages(project: Project) -> None:
+    """Remove what was rendered of checks: whoever looks renders it anew."""
+    shutil.rmtree(project.settings.work / PAGES, ignore_errors=True)
 
 
 def drop_log(project: Project, graph: Graph, table: Metadata) -> tuple[int, int]:
@@ -69,9 +76,13 @@ def finish_drops(project: Project, graph: Graph) -> dict[str, tuple[int, int]]:
 
 
 def _emptied(project: Project, graph: Graph, record: Record) -> tuple[int, int]:
+    """Remove the files of a log that is forgotten as a whole, and all that any place has of its folder."""
     from firnline.replicas.place import below
 
     sizes, places = [], Replicas(project, graph).places.values()
+    for each in places:
+        for path in (path for folder in record.folders for path in each.paths(below(project.catalog.warehouse, folder))):
+            each.remove(path)
     for path in record.files:
         for each in places:
             each.remove(below(project.catalog.warehouse, path))
@@ -94,18 +105,51 @@ def forget_plain_rows(project: Project, graph: Graph, collections: Collection[st
 
 def beyond(project: Project, graph: Graph, collections: Collection[str]) -> dict[str, set[str]]:
     """The logs of other pipelines and their branches that come of some collections, and of which inputs they do."""
-    others = {space: project.graph(space) for space in other_spaces(project, graph)}
-    reads = {
-        f"{space}.{each.name}": {".".join(place(space, of)) for of in each.inputs}
-        for space, other in others.items()
-        for each in other.collections
-        if project.log(space, each.name).load() is not None
-    }
+    reads = {name: of for space in other_spaces(project, graph) for name, of in _reads(project, space).items()}
     reached, more = set[str](), {f"{graph.name}.{name}" for name in collections}
     while more:
         reached |= more
         more = {name for name, inputs in reads.items() if reached & inputs} - reached
     return {name: reads[name] & reached for name in sorted(reached & reads.keys())}
+
+
+def _reads(project: Project, space: str) -> dict[str, set[str]]:
+    """The logs of a pipeline or a branch, and what they are made from: as the code says, or as they do where it does not load."""
+    try:
+        known = {each.name: each.inputs for each in project.graph(space).collections}
+    except FirnlineError:
+        tables = {name: project.log(space, name) for name in project.catalog.names(space) if "__" not in name and name != TABLE}
+        known = {name: tuple({of for entry in log.entries() for of in log.sidecar(entry).inputs}) for name, log in tables.items()}
+    there = project.catalog.names(space)
+    return {f"{space}.{name}": {".".join(place(space, of)) for of in inputs} for name, inputs in known.items() if name in there}
+
+
+def waiting_beyond(project: Project, graph: Graph, collections: Collection[str]) -> Iterator[tuple[str, str]]:
+    """The folders of logs that other pipelines let go of, and that may hold what came of some collections until they are removed.
+
+    Each with the pipeline or branch whose trash it is in.
+    """
+    reached = {*(f"{graph.name}.{name}" for name in collections), *beyond(project, graph, collections)}
+    for space in other_spaces(project, graph):
+        control = project.catalog.table(space, TABLE)
+        for record in Trash(project.catalog).records(control) if control is not None else ():
+            if record.why != ERASED and any(_may_come_of(project, space, record, each, reached) for each in record.folders):
+                yield from ((space, folder) for folder in record.folders)
+
+
+def _may_come_of(project: Project, space: str, record: Record, folder: str, reached: Collection[str]) -> bool:
+    """Whether a table in the trash was made from some logs, or from such as are not there any more, or does not tell."""
+    catalog = project.catalog
+    versions = [path for path in record.files if file_key(path).startswith(f"{file_key(folder)}/metadata/")]
+    try:
+        table = catalog.at(space, "", max(versions))
+        notes = [each.summary[SIDECAR] for each in table.main_line() if SIDECAR in each.summary and not is_repair(each)]
+        inputs = {of for path in notes for of in Sidecar.of_json(catalog.read(path)).inputs}
+    except (OSError, ValueError, KeyError, TypeError):
+        return True
+    there = {f"{space}.{name}" for name in catalog.names(space)}
+    read = {".".join(place(space, of)) for of in inputs}
+    return any(of in reached or (of.startswith(f"{space}.") and of not in there) for of in read)
 
 
 def made_before(project: Project, graph: Graph, collections: Collection[str]) -> list[str]:
@@ -144,12 +188,14 @@ def check_places(project: Project, graph: Graph) -> None:
 
 
 def stray_copies(project: Project, graph: Graph, logs: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """The copies, by place and path below it, of files that logs do not name any more."""
+    """The copies, by place and path below it, of files that logs do not name any more; those of dropped logs went with these."""
+    from firnline.replicas.place import below
+
     replicas = Replicas(project, graph)
     for url, there in replicas.places.items():
-        for name in logs:
-            listed = there.paths(_folder(project, graph, name))
-            named = _named(project, graph, name)  # after the listing: what was copied since is not in it
+        for table in (table for name in logs if (table := project.log(graph.name, name).load()) is not None):
+            listed = there.paths(below(project.catalog.warehouse, table.location))
+            named = _named(project, graph, table.name)  # after the listing: what was copied since is not in it
             copies = (path for path in listed if COPIES not in f"/{path}")
             yield from ((url, path) for path in copies if file_key(f"{project.catalog.warehouse}/{path}") not in named)
 
@@ -167,14 +213,6 @@ def forget_copies(project: Project, graph: Graph, logs: Sequence[str]) -> int:
                 if any(file_key(f"{project.catalog.warehouse}/{file.path}") not in named for file in record.files):
                     replicas.drop(name, record)
     return count
-
-
-def _folder(project: Project, graph: Graph, name: str) -> str:
-    """Where a log's files are, below the warehouse: of one that was renamed not where its name says."""
-    from firnline.replicas.place import below
-
-    table = project.log(graph.name, name).load()
-    return f"{graph.name}/{name}" if table is None else below(project.catalog.warehouse, table.location)
 
 
 def _named(project: Project, graph: Graph, name: str) -> set[str]:

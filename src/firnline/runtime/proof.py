@@ -18,7 +18,7 @@ from firnline.incremental.condition import literals
 from firnline.model.digest import Digest
 from firnline.model.feed import EVENTS
 from firnline.model.names import QUARANTINE, parted, quoted
-from firnline.runtime.forgetting import made_before, stray_copies
+from firnline.runtime.forgetting import made_before, stray_copies, waiting_beyond
 from firnline.runtime.merge import by_part
 from firnline.runtime.project import Declared, Project
 from firnline.tables import check_results, determinants, failures
@@ -129,6 +129,9 @@ class _Proving:
             if branch is not None:
                 todo = f"drop the branch (firnline branch drop {branch} --pipeline {pipeline})"
             self.left.append(Left(name, f"{what}: {todo}, and empty the trash (firnline maintain {pipeline} --grace 0s)"))
+        for space, folder in waiting_beyond(self.project, graph, cone):
+            what = "a log that was let go of may hold what came of these rows, and waits to be removed"
+            self.left.append(Left(folder, f"{what}: firnline maintain {parted(space)[0]} --grace 0s"))
 
     def _outdated(self, name: str) -> list[str]:
         """The files of a collection's plain table that are not those of its present rows."""

@@ -135,7 +135,7 @@ def sidecar(project: Project, graph: Graph, log: Holding, snapshot: int, session
         files,
         merged,
         out,
-        generation=entry.description.generation,
+        generation=(made_by.description or entry.description).generation,
     )
     project.catalog.write(entry.sidecar, made.as_json())
 

@@ -12,7 +12,15 @@ import pytest
 
 from firnline.errors import FirnlineError
 from firnline.model.description import Verdict
-from firnline.runtime.forgetting import check_places, drop_log, finish_drops, forget_copies, forget_notes, stray_copies
+from firnline.runtime.forgetting import (
+    check_places,
+    drop_log,
+    finish_drops,
+    forget_copies,
+    forget_notes,
+    forget_pages,
+    stray_copies,
+)
 from firnline.runtime.maintain import maintained
 from firnline.runtime.project import Project
 from firnline.runtime.replicate import replicate
@@ -146,9 +154,24 @@ def test_whoever_dies_while_a_log_is_dropped_leaves_nothing_that_the_next_does_n
     assert finish_drops(web, graph) == {}
 
 
+def test_a_log_that_was_renamed_is_dropped_with_all_that_places_have_of_its_folder(web: Project) -> None:
+    graph = web.graph("web")
+    for place in places(web):
+        (place / "web" / "seen" / "data").mkdir(exist_ok=True)
+        (place / "web" / "seen" / "data" / "stray.parquet").write_text("ann")
+    web.catalog.rename("web", "seen", "views")
+    table = web.log("web", "views").load()
+    assert table is not None
+    drop_log(web, graph, table)
+    assert [data_at(place) for place in places(web)] == [set(), set()]
+    assert list(stray_copies(web, graph, ["views", "visits"])) == []
+
+
 def test_pages_with_samples_of_rows_go(web: Project) -> None:
     pages = web.settings.work / "data_docs" / "index.html"
     pages.parent.mkdir()
     pages.write_text("ann")
     forget_notes(web, web.graph("web"), ["visits"], 3)
+    assert pages.exists(), "of other collections, too"
+    forget_pages(web)
     assert not pages.parent.exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,14 +18,18 @@ from firnline.model.names import place
 from firnline.plan.erasure import check_free
 from firnline.plan.frontier import Frontier
 from firnline.runtime.branch import create, drop
-from firnline.runtime.forgetting import beyond, made_before
+from firnline.runtime.forgetting import beyond, made_before, waiting_beyond
+from firnline.runtime.maintain import tidied
 from firnline.runtime.project import Project
 from firnline.runtime.safepoint import safe_point
+from firnline.tables.control import TABLE
 from firnline.tables.erasing import replace_all
 from firnline.tables.log import PARTITION_BY, PARTS
 from firnline.tables.sidecar import Input, Sidecar
+from firnline.tables.trash import Trash
 from tests.project import compiled, make_project
 from tests.publishing import publish_row
+from tests.verifying import local
 
 WEB = """
     import firnline as fl
@@ -148,3 +153,42 @@ def test_a_branch_whose_code_is_gone_holds_no_more_than_it_read(project: Project
     assert hold.at == 2
     assert "does not load" in hold.release
     assert "firnline branch drop what_if --pipeline daily" in hold.release
+
+
+def test_what_a_branch_whose_code_is_gone_was_made_from_its_logs_tell(project: Project, tmp_path: Path) -> None:
+    graph, code = project.graph("web"), tmp_path / "try"
+    begin_anew(project, "daily", "report", "web.visits")
+    begin_anew(project, "daily", "best", "report")
+    shutil.copytree(project.settings.root / "include", code / "include")
+    shutil.copy(project.settings.root / "firnline.toml", code)
+    create(project, project.graph("daily"), "what_if", 3, str(code))
+    shutil.rmtree(code)
+    there = Project.load(project.settings.root)
+    found = beyond(there, graph, ["visits"])
+    assert found["daily__what_if.report"] == {"web.visits"}
+    assert found["daily__what_if.best"] == {"daily__what_if.report"}
+    assert made_before(there, graph, ["visits"]) == ["weekly.digest"], "the others read it as it is"
+
+
+def test_logs_that_other_pipelines_let_go_of_are_told_until_their_files_are_gone(project: Project) -> None:
+    graph, catalog = project.graph("web"), project.catalog
+
+    def let_go(name: str) -> str:
+        table, control = catalog.table("daily", name), catalog.table("daily", TABLE)
+        assert table is not None
+        assert control is not None
+        Trash(catalog).put_tables(control, [table])
+        assert catalog.forget(table)
+        return table.location
+
+    begin_anew(project, "daily", "titles", "web.pages")
+    begin_anew(project, "daily", "best", "report")
+    titles, report = let_go("titles"), let_go("report")
+    assert list(waiting_beyond(project, graph, ["pages"])) == [("daily", titles)]
+    assert list(waiting_beyond(project, graph, ["visits"])) == [], "what says that it is made of nothing is no concern"
+    best = let_go("best")
+    assert list(waiting_beyond(project, graph, ["visits"])) == [("daily", best)], "what it was made from tells nothing any more"
+    shutil.rmtree(local(report))
+    assert list(waiting_beyond(project, graph, ["visits"])) == [("daily", report), ("daily", best)], "nor does this one"
+    list(tidied(project, project.graph("daily"), timedelta()))
+    assert list(waiting_beyond(project, graph, ["visits", "pages"])) == []

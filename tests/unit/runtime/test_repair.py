@@ -14,6 +14,7 @@ from firnline.plan.verification import Holding
 from firnline.runtime import index, rebuild
 from firnline.runtime.project import Project
 from firnline.runtime.repair import planned, repair
+from firnline.runtime.rewind import rewind
 from firnline.runtime.verify import verify
 from firnline.tables.trash import Trash
 from firnline.world import World, replaced
@@ -98,6 +99,16 @@ def test_a_rebuilt_sidecar_says_what_the_lost_one_said(project: Project) -> None
     local(entry.sidecar).unlink()
     repair(project, no_session)
     assert log.sidecar(entry) == replace(before, left=()), "all but whose staging it took over"
+
+
+def test_a_rebuilt_sidecar_is_of_the_generation_that_published_it(project: Project) -> None:
+    log = project.log("web", "seen")
+    (_, entry, _) = log.entries()
+    before = log.sidecar(entry)
+    rewind(project, project.graph("web"), 2, "seen", "ana")
+    local(entry.sidecar).unlink()
+    assert repair(project, no_session).is_whole
+    assert log.sidecar(entry) == replace(before, left=())
 
 
 def test_a_rebuilt_sidecar_of_a_feeds_events_says_what_was_taken_from_the_outside(project: Project) -> None:
