@@ -39,10 +39,12 @@ def known_as(present: Agreement, collection: str) -> str:
 def called_now(names: Former, collection: str) -> str:
     """What a collection is called today that something was made from under a name which no log has any more.
 
+    Of several that had the name, the one that was renamed last.
+
     >>> [called_now({"sales": ("revenue", "income")}, name) for name in ("income", "costs")]
     ['sales', 'costs']
     """
-    return next((new for new, former in names.items() if collection in former), collection)
+    return next((new for new, former in reversed([*names.items()]) if collection in former), collection)
 
 
 def half_renamed(names: Former, there: Container[str]) -> dict[str, str]:
