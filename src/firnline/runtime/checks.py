@@ -74,12 +74,16 @@ class Checks:
     graph: Graph
     collection: Collection
     gates: Mapping[str, Gate]
+    is_again: bool = False
+    """Whether they are asked about an epoch that was published before."""
 
     @classmethod
-    def of(cls, project: Project, graph: Graph, collection: Collection, types: Mapping[str, str]) -> Checks:
+    def of(
+        cls, project: Project, graph: Graph, collection: Collection, types: Mapping[str, str], *, is_again: bool = False
+    ) -> Checks:
         """The checks for rows of these columns; refuses a suite that cannot be asked of them."""
         gates = {each.suite: Gate.of(_suite(project, each.suite), types) for each in collection.checks}
-        return cls(project, graph, collection, gates)
+        return cls(project, graph, collection, gates, is_again)
 
     def ask(self, rows: Rows, epoch: Epoch, attempt: str) -> None:
         """Ask all of them, keep what they say, warn, and refuse the epoch if one that blocks is not met."""
@@ -124,7 +128,7 @@ class Checks:
             seconds=seconds,
             checked_at=now,
         )
-        self.project.check_results(self.graph.name).keep(result, document)
+        self.project.check_results(self.graph.name).keep(result, document, is_again=self.is_again)
         about = f"the check {check.suite!r} on the {on} of {self.graph.name}.{name} at {label}"
         if result.success:
             _logger.info("%s: %d expectations met by %d rows in %.1f s", about, len(results), rows, seconds)

@@ -62,7 +62,8 @@ def recheck(
         weighted = some.select(*(quoted(each) for each in names), DIFF)
         return frame_of(session, consolidated(relation_of(weighted), names)).where(f"{DIFF} > 0").drop(DIFF)
 
-    checks = Checks.of(project, graph, collection, {field.name: field.dataType.simpleString() for field in columns})
+    types = {field.name: field.dataType.simpleString() for field in columns}
+    checks = Checks.of(project, graph, collection, types, is_again=True)
     try:
         attempt = made[-1].attempt if made else world().new_id()
         checks.ask(Rows(added_up(rows.where(f"{EPOCH} = {epoch.lower}")), added_up(rows)), epoch, attempt)

@@ -48,8 +48,10 @@ def retired(project: Project, graph: Graph, renamed: Mapping[str, str]) -> tuple
 def retire(project: Project, graph: Graph, collection: str) -> tuple[str, ...]:
     """Take the log of a collection that the code has not, its view and all kept beside it out of the catalog.
 
-    Files are in the trash first, and go after the grace time; those that a branch names stay.
+    Files are in the trash first, and go after the grace time; those that a branch names stay. What its checks and failures said
+    is forgotten at once: another collection may have its name later.
     """
+    from firnline.runtime.forgetting import forget_notes
     from firnline.tables import plain, views
     from firnline.tables.control import TABLE
     from firnline.tables.trash import Trash
@@ -65,6 +67,7 @@ def retire(project: Project, graph: Graph, collection: str) -> tuple[str, ...]:
     if where is not None:
         control.name(partial(forgotten, collection=collection))
         Trash(catalog).put_tables(where, own)
+    forget_notes(project, graph, [collection], graph.schedule.start)
     catalog.forget_view(f"{graph.name}{views.NAMESPACE}", collection)
     for table in sorted(own, key=lambda each: (each.pipeline, each.name) == (graph.name, collection)):  # the log last
         catalog.forget(table)

@@ -219,11 +219,16 @@ def _open(project: Project, graph: Graph, uppers: Mapping[str, int]) -> dict[str
 
 
 def _warnings(project: Project, graph: Graph) -> dict[str, tuple[str, ...]]:
-    if not any(collection.checks for collection in graph.collections):
-        return {}
+    declared = {
+        (collection.name, check.suite, on)
+        for collection in graph.collections
+        for check in collection.checks
+        for on in check.subjects
+        if not check.blocking
+    }
     grouped: dict[str, tuple[str, ...]] = {}
-    for result in project.check_results(graph.name).last():
-        if not result.blocking and not result.success:
+    for result in project.check_results(graph.name).last() if declared else ():
+        if (result.collection, result.suite, result.on) in declared and not (result.blocking or result.success):
             line = f"{graph.schedule.label(result.lower)}: {result.suite!r} on the {result.on}: {'; '.join(result.failed)}"
             grouped[result.collection] = (*grouped.get(result.collection, ()), line)
     return grouped

@@ -1,7 +1,8 @@
 """What became of checks: small files beside the logs, which tell without Great Expectations what failed and why.
 
-``results`` holds all of it, one file per (collection, epoch, check); ``last`` the facts of each check's last run; ``failed``
-those of the runs that failed, until the same check of the same epoch passes. Nothing is decided by these files.
+``results`` holds all of it, one file per (collection, epoch, check); ``last`` the facts of each check's last run, but for runs
+about rows of older epochs that were lost; ``failed`` those of the runs that failed, until the same check of the same epoch
+passes. Nothing is decided by these files.
 """
 
 from __future__ import annotations
@@ -45,12 +46,16 @@ class CheckResults:
         self._catalog = catalog
         self._folder = f"{catalog.warehouse}/{pipeline}/{FOLDER}"
 
-    def keep(self, result: CheckResult, document: Mapping[str, Any]) -> None:
-        """Keep a result, with the document that Great Expectations would have written of it."""
+    def keep(self, result: CheckResult, document: Mapping[str, Any], *, is_again: bool = False) -> None:
+        """Keep a result, with the document that Great Expectations would have written of it.
+
+        With ``is_again`` it is about an epoch that was published before.
+        """
         facts = asdict(result)
         whole = json.dumps({**facts, "result": document}).encode()
         self._catalog.write(self._path("results", result, result.lower), whole)
-        self._catalog.write(self._path("last", result), json.dumps(facts).encode())
+        if not is_again or self._is_last(result):
+            self._catalog.write(self._path("last", result), json.dumps(facts).encode())
         failed = self._path("failed", result, result.lower)
         if result.success:
             self._catalog.remove(failed)
@@ -80,6 +85,13 @@ class CheckResults:
         found = [json.loads(content) for content in self._catalog.read_all(f"{self._folder}/{kind}").values()]
         results = [CheckResult(**{name: entry[name] for name in names} | {"failed": tuple(entry["failed"])}) for entry in found]
         return sorted(results, key=lambda result: (result.collection, result.suite, result.on, result.lower))
+
+    def _is_last(self, result: CheckResult) -> bool:
+        """Whether no later epoch was asked about."""
+        try:
+            return bool(json.loads(self._catalog.read(self._path("last", result)))["lower"] <= result.lower)
+        except FileNotFoundError:
+            return True
 
     def _path(self, kind: str, result: CheckResult, epoch: int | None = None) -> str:
         where = f"{self._folder}/{kind}/{result.collection}" + ("" if epoch is None else f"/{epoch}")

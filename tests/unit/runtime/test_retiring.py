@@ -23,6 +23,7 @@ from firnline.runtime.rewind import rewind
 from firnline.runtime.safepoint import safe_point
 from firnline.runtime.verify import verify
 from firnline.tables.control import TABLE
+from firnline.tables.failures import Failure
 from firnline.tables.trash import Trash
 from firnline.tables.views import keep
 from firnline.world import replaced
@@ -134,7 +135,10 @@ def test_a_name_is_used_again_right_after_its_log_was_retired(tmp_path: Path) ->
     made = Project.load(tmp_path)
     held = {each.name: each.release for each in safe_point(made, made.graph("web")).holds if each.kind == "gap"}
     assert held == {"visits": "firnline plan web --retire visits", "others": "firnline repair web"}
+    for name in ("visits", "others"):
+        made.failures("web").note(Failure(name, 2, 3, "a", "CHECK_FAILED", "no", False, "2026-01-01T00:00:00+00:00"))
     retire(made, made.graph("web"), "visits")
+    assert [each.collection for each in made.failures("web").open({})] == ["others"], "a new one of its name failed nothing"
     assert [each.name for each in safe_point(made, made.graph("web")).holds if each.kind == "gap"] == ["others"]
     present = control.agreement()
     assert (present.approvals, dict(present.gaps.corrections)) == ((), {"others": "read"})

@@ -131,6 +131,11 @@ def test_a_failed_check_is_told_as_what_keeps_the_frontier(project: Project) -> 
     assert "check" not in {hold.kind for hold in safe_point(project, project.graph("web")).holds}
 
 
+def test_a_failed_check_of_a_collection_that_left_the_code_holds_nothing(project: Project) -> None:
+    project.failures("web").note(Failure("gone", 2, 3, "a", "CHECK_FAILED", "no", False, "2026-01-09T00:00:00+00:00"))
+    assert "check" not in {hold.kind for hold in safe_point(project, project.graph("web")).holds}
+
+
 def test_it_never_moves_behind_what_logs_have_consolidated(project: Project) -> None:
     consolidate(project, "visits", 6)
     assert safe_point(project, project.graph("web")).at == 6
