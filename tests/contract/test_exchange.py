@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pyarrow as pa
@@ -138,6 +139,28 @@ def test_a_lost_metadata_file_is_written_anew_with_all_that_was_published(iceber
     assert not iceberg.point("web", "visits", lost, "elsewhere"), "of two that repair it, one does"
     publish(log, "c", 20)
     assert uppers(log) == [30, 20, 10]
+
+
+@in_a_database
+@pytest.mark.parametrize("is_previous_there", [True, False])
+def test_what_a_lost_race_left_is_no_older_metadata_file(iceberg: Catalog, is_previous_there: bool) -> None:
+    log = Log(iceberg, "web", "visits")
+    log.create(pa.schema([("k", pa.string())]), ("k",), 0, {})
+    for name, epoch in (("a", 0), ("b", 10)):
+        publish(log, name, epoch)
+    before, lost, previous = rows(log), iceberg.version("web", "visits"), iceberg.pointers.previous("web", "visits")
+    assert lost is not None
+    assert previous is not None
+    document = json.loads(iceberg.read(lost))
+    document["properties"]["of"] = "the loser"
+    iceberg.write(f"{lost.rpartition('/')[0]}/99999-loser.metadata.json", json.dumps(document).encode())
+    for path in (lost,) if is_previous_there else (lost, previous):
+        iceberg.remove(path)
+    assert rebuild_metadata(iceberg, "web", "visits", lost, lambda several: several[0])
+    table = log.load()
+    assert table is not None
+    assert "of" not in table.properties
+    assert rows(log) == before
 
 
 def test_totals_stay_when_files_are_exchanged(iceberg: Catalog) -> None:

@@ -91,7 +91,8 @@ def _verify_replicas(project: Project, asked: str | None, deep: bool, json: bool
 
     found = verify_replicas(project, asked, is_deep=deep)
     if json:
-        print_json({**asdict(found), "out": {url: error.as_json() for url, error in found.out.items()}})
+        errors = {"out": found.out, "broken": found.broken}
+        print_json({**asdict(found), **{kind: {of: e.as_json() for of, e in each.items()} for kind, each in errors.items()}})
     else:
         rows = [(f"{each.pipeline}.{each.collection}", each.place, each.what, each.file) for each in found.problems]
         looked = f"{found.files} copies, {found.bytes} bytes in {found.seconds:.1f} s"
@@ -101,9 +102,9 @@ def _verify_replicas(project: Project, asked: str | None, deep: bool, json: bool
             console.print(f"{found.withdrawn} batches are not counted as copied any more; 'firnline replicate' copies them again")
         else:
             console.print(f"all well: {looked}" + (", every byte read" if deep else ""))
-        for error in found.out.values():
+        for error in (*found.out.values(), *found.broken.values()):
             console.print(str(error), style="red", markup=False)
-    if found.problems or found.out:
+    if found.problems or found.out or found.broken:
         raise typer.Exit(1)
 
 

@@ -104,8 +104,11 @@ def planned(
 ) -> Plan:
     """What a repair would do now; with a session, also about rows that only their digests tell."""
     found = examine(project, _targets(project, asked), session, begun)
-    plans = [damaged.plan() for damaged in _damaged(project, found, is_retrying=True)]
-    return Plan(tuple(step for each in plans for step in each.steps), tuple(one for each in plans for one in each.refusals))
+    damaged, broken = _damaged(project, found, is_retrying=True)
+    plans = [each.plan() for each in damaged]
+    refusals = [Refusal(each.pipeline, each.collection, each.error.what, each.error.code) for each in broken]
+    refusals += (one for each in plans for one in each.refusals)
+    return Plan(tuple(step for each in plans for step in each.steps), tuple(refusals))
 
 
 def repair(
@@ -130,11 +133,10 @@ def repair(
         taking: Told each step before it is taken.
     """
     done: list[Done] = []
-    failed: list[Failed] = []
     refusals: list[Refusal] = []
     targets = _targets(project, asked)
     found = examine(project, targets, session() if is_deep else None, begun)
-    pipelines = _damaged(project, found, is_retrying)
+    pipelines, failed = _damaged(project, found, is_retrying)
     menders = [Mending(project, damaged.graph, session, taking, is_retrying) for damaged in pipelines]
     stopped = set()
     for damaged, mending in zip(pipelines, menders, strict=True):
@@ -176,20 +178,26 @@ class _Damaged:
         return plan(self.logs, {log.collection: self.of(log) for log in self.logs}, self.graph, self.copies)
 
 
-def _damaged(project: Project, found: Examined, is_retrying: bool) -> list[_Damaged]:
-    """What is damaged, by pipeline, or has gaps that are to be tried again."""
-    damaged = []
+def _damaged(project: Project, found: Examined, is_retrying: bool) -> tuple[list[_Damaged], list[Failed]]:
+    """What is damaged, by pipeline, or has gaps that are to be tried again; and what of it is of pipelines that do not load."""
+    damaged, broken = list[_Damaged](), list[Failed]()
     for name in dict.fromkeys(log.pipeline for log in found.logs):
         problems = tuple(each for each in found.problems if each.pipeline == name and not each.is_staged)
         touched = {each.collection for each in problems}
         touched |= {log.collection for log in found.logs if is_retrying and log.pipeline == name and log.gaps}
         logs = tuple(log for log in found.logs if log.pipeline == name and log.collection in touched)
-        graph = project.graph(name)
+        if not logs:
+            continue
+        try:
+            graph = project.graph(name)
+        except FirnlineError as error:
+            broken += [Failed(name, log.collection, error) for log in logs]
+            continue
         of_each = {log.collection: [each for each in problems if each.collection == log.collection] for log in logs}
         replicas = Replicas(project, graph)
         copies = {log.collection: restore.copies(replicas, log, of_each[log.collection]) for log in logs}
         damaged.append(_Damaged(graph, logs, problems, copies))
-    return [each for each in damaged if each.logs]
+    return damaged, broken
 
 
 def _targets(project: Project, asked: str | None) -> list[tuple[str, str]]:

@@ -285,7 +285,12 @@ class _Replicating:
                 self.replicas.keep(name, Record(url, name, METADATA, 0, 0, 0, at, kept), is_once=False)
                 for path in old.difference(paths):
                     place.remove(path)
+            except FileNotFoundError as error:
+                what = f"{self.graph.name}.{name}: {error}: it was replaced, or lost, while it was copied"
+                raise FirnlineError("LOG_UNREADABLE", what) from error
             except FirnlineError as error:
+                if error.code != "REPLICA_UNAVAILABLE":
+                    raise
                 self.replicas.failed(url, error)
 
     @property

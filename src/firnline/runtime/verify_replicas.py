@@ -41,6 +41,8 @@ class VerifiedReplicas:
     """Records that are not there any more."""
     out: Mapping[str, FirnlineError]
     """Places that do not answer."""
+    broken: Mapping[str, FirnlineError]
+    """Pipelines that do not load, of which nobody knows the places."""
 
 
 def verify_replicas(project: Project, asked: str | None = None, *, is_deep: bool = False) -> VerifiedReplicas:
@@ -55,8 +57,14 @@ def verify_replicas(project: Project, asked: str | None = None, *, is_deep: bool
     files: dict[tuple[str, str], Kept] = {}
     problems: list[BadCopy] = []
     withdrawn, out = 0, dict[str, FirnlineError]()
-    found = {pipeline: Replicas(project, project.graph(pipeline)) for pipeline, _ in targets_of(project, asked)}
-    for pipeline, name in targets_of(project, asked):
+    targets = targets_of(project, asked)
+    found, broken = dict[str, Replicas](), dict[str, FirnlineError]()
+    for pipeline in dict.fromkeys(pipeline for pipeline, _ in targets):
+        try:
+            found[pipeline] = Replicas(project, project.graph(pipeline))
+        except FirnlineError as error:
+            broken[pipeline] = error
+    for pipeline, name in ((pipeline, name) for pipeline, name in targets if pipeline in found):
         replicas = found[pipeline]
         for url in replicas.answering(is_writing=False):
             kept = {file.path: file for record in replicas.records(name, url).values() for file in record.files}
@@ -70,7 +78,7 @@ def verify_replicas(project: Project, asked: str | None = None, *, is_deep: bool
             problems += [BadCopy(pipeline, name, url, path, what) for path, what in bad.items()]
         out |= replicas.out
     total = sum(file.bytes for file in files.values())
-    return VerifiedReplicas(len(files), total, time.monotonic() - began, tuple(problems), withdrawn, out)
+    return VerifiedReplicas(len(files), total, time.monotonic() - began, tuple(problems), withdrawn, out, broken)
 
 
 def _bad(replicas: Replicas, url: str, kept: Mapping[str, Kept], is_deep: bool) -> Iterator[tuple[Kept, str]]:

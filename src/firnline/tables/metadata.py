@@ -55,6 +55,8 @@ class Metadata:
     """The columns that are never null."""
     schemas: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     """The columns that it has or had, each time as ``columns``, by a number that grows."""
+    older: tuple[str, ...] = ()
+    """The versions before this one, as far as it tells."""
 
     @classmethod
     def of_json(cls, pipeline: str, name: str, version: str, text: bytes) -> Metadata:
@@ -86,6 +88,7 @@ class Metadata:
             None if current == -1 else current,
             frozenset(field["name"] for field in schema["fields"] if field["required"]),
             {each["schema-id"]: _ids(each) for each in data["schemas"]},
+            tuple(each["metadata-file"] for each in data.get("metadata-log") or ()),
         )
 
     @property

@@ -43,6 +43,9 @@ class Pointers(Protocol):
     def table(self, space: str, name: str) -> str | None:
         """The path of a table's metadata file; nothing where there is no such table."""
 
+    def previous(self, space: str, name: str) -> str | None:
+        """The path of the metadata file before; nothing where that is not kept."""
+
     def names(self, space: str) -> set[str] | None:
         """The tables of a namespace; None where there is no catalog yet."""
 
@@ -97,8 +100,14 @@ class SqlPointers:
 
     def table(self, space: str, name: str) -> str | None:
         """The path of a table's metadata file; of a view's, too."""
-        query = f"SELECT metadata_location FROM {_TABLES} {_OURS} AND table_name = :name"
-        found = self.database.ask(_TABLES, query, space=space, name=name)
+        return self._of(space, name, "metadata_location")
+
+    def previous(self, space: str, name: str) -> str | None:
+        """The path of the metadata file before; nothing for the first one, and for one that was rebuilt."""
+        return self._of(space, name, "previous_metadata_location")
+
+    def _of(self, space: str, name: str, what: str) -> str | None:
+        found = self.database.ask(_TABLES, f"SELECT {what} FROM {_TABLES} {_OURS} AND table_name = :name", space=space, name=name)
         return found[0][0] if found else None
 
     def names(self, space: str) -> set[str] | None:

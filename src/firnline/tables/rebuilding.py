@@ -1,4 +1,4 @@
-"""A table whose metadata file is lost, from the newest older one and the sidecars of what was published after it.
+"""A table whose metadata file is lost, from the one before it and the sidecars of what was published after that.
 
 Older metadata files stay where they are, and a sidecar is written before the commit that names it. So what a lost file said is
 what the one before it said, and then the publishes of its generation whose sidecars follow its end: what an older generation
@@ -8,7 +8,7 @@ sidecar too: its rows are the same, since only deterministic code is replayed, s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from uuid import uuid4
 
 from pyiceberg.io import FileIO
@@ -29,6 +29,7 @@ from firnline.tables.log import head_of, is_cut_as, staged_by, summary_of
 from firnline.tables.metadata import Metadata
 from firnline.tables.sidecar import Sidecar
 from firnline.tables.storage import is_there, located
+from firnline.tables.trash import file_key
 
 Choose = Callable[[list[Sidecar]], Sidecar]
 """Which of several sidecars of the same epoch was published."""
@@ -71,15 +72,25 @@ def _is_log(table: Metadata) -> bool:
 
 
 def _readable(catalog: Catalog, pipeline: str, name: str, lost: str) -> Iterator[Metadata]:
-    """Metadata files that can be read, the newest first."""
+    """Metadata files that can be read: the one before, then others that the table had, the newest first.
+
+    What an attempt that lost its race left is taken only if nothing else is there.
+    """
+    before = catalog.pointers.previous(pipeline, name)
+    yield from _read(catalog, pipeline, name, [before] if before is not None else [])
     folder = lost.rsplit("/", 1)[0]
     filesystem, inner = located(folder)
     protocol = folder.partition("://")[0]
     files = [path for path in filesystem.ls(inner, detail=False) if path.endswith(".metadata.json")]
-    for path in sorted(files, key=lambda path: path.rsplit("/", 1)[-1], reverse=True):
-        version = f"{protocol}://{path}" if "://" in folder else path
-        if version == lost:
-            continue
+    newest = sorted(files, key=lambda path: path.rsplit("/", 1)[-1], reverse=True)
+    versions = [f"{protocol}://{path}" if "://" in folder else path for path in newest]
+    found = list(_read(catalog, pipeline, name, [version for version in versions if version != lost]))
+    had = {file_key(version) for each in found for version in each.older}
+    yield from sorted(found, key=lambda each: file_key(each.version) not in had)
+
+
+def _read(catalog: Catalog, pipeline: str, name: str, versions: Iterable[str]) -> Iterator[Metadata]:
+    for version in versions:
         try:
             yield catalog.at(pipeline, name, version)
         except (OSError, ValueError, KeyError, TypeError):

@@ -53,6 +53,10 @@ class RestPointers:
                     return None
                 raise FirnlineError("LOG_UNREADABLE", f"{space}.{name}: the catalog cannot load it: {error}") from error
 
+    def previous(self, space: str, name: str) -> str | None:
+        """Nothing: a service tells only of the present one."""
+        return None
+
     def names(self, space: str) -> set[str]:
         """The tables of a namespace; none where there is no such namespace."""
         from pyiceberg.exceptions import NoSuchNamespaceError

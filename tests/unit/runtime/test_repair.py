@@ -231,3 +231,16 @@ def test_the_command_shows_the_plan_repairs_and_ends_with_nought(project: Projec
     assert (step["collection"], step["what"], step["epochs"]) == ("seen", "manifests", ["1"])
     assert "rebuild manifests" in command(root, "repair", "web.seen")
     assert "Nothing to do" in command(root, "repair")
+
+
+def test_a_pipeline_that_does_not_load_fails_alone_and_only_if_it_is_damaged(project: Project) -> None:
+    (project.settings.root / "include" / "pipelines" / "web.py").write_text("import nowhere")
+    assert repair(project, no_session).is_whole
+    assert planned(project).refusals == ()
+    manifest(taken(project, "web", "seen"), 1).unlink()
+    found = repair(project, no_session)
+    assert [(each.pipeline, each.collection, each.error.code) for each in found.failed] == [
+        ("web", "seen", "PIPELINE_UNLOADABLE")
+    ]
+    assert not found.is_whole
+    assert [(each.collection, each.code) for each in planned(project).refusals] == [("seen", "PIPELINE_UNLOADABLE")]

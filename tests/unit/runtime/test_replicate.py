@@ -182,6 +182,14 @@ def test_a_log_that_cannot_be_read_keeps_no_other_from_being_copied(project: Pro
     assert needed(project, "seen") <= held(folders(project)[0])
 
 
+def test_a_frontier_that_lost_its_list_is_told_and_the_place_is_not_out(project: Project) -> None:
+    local(taken(project, "web", "_frontier").revisions[-1].manifest_list.path).unlink()
+    found = run(project)
+    assert [(each.subject, each.error.code) for each in found.failed] == [("web._frontier", "LOG_UNREADABLE")]
+    assert needed(project, "seen") <= held(folders(project)[0])
+    assert Replicas(project, project.graph("web")).outages() == {}
+
+
 class Killed(BaseException):
     """What a process that dies does not catch."""
 
@@ -288,6 +296,14 @@ def test_a_copy_that_is_gone_is_told_and_a_place_that_is_out_loses_nothing(proje
     assert (list(found.out), found.problems) == ([url(project, 0)], ())
     away.rename(b)
     assert replicated_upto(project, project.graph("web")) == {"visits": 3, "seen": 2}
+
+
+def test_copies_of_a_pipeline_that_does_not_load_are_not_looked_at_and_that_is_told(project: Project) -> None:
+    run(project)
+    (project.settings.root / "include" / "pipelines" / "web.py").write_text("import nowhere")
+    found = verify_replicas(project)
+    assert {name: error.code for name, error in found.broken.items()} == {"web": "PIPELINE_UNLOADABLE"}
+    assert "PIPELINE_UNLOADABLE" in command(project.settings.root, "verify", "--replicas", code=1)
 
 
 @pytest.mark.parametrize("how", ["lost", "cut"])
