@@ -42,7 +42,7 @@ class Ledger:
         # In the order of keys, so that two writers of the same entries never wait for each other in a circle; and publications
         # first, so that whoever waits for one waits before it touches its inputs and parts.
         ordered = sorted(publications, key=lambda p: (p.pipeline, p.collection, p.generation, p.lower))
-        keys = [{f"of_{key}": value for key, value in asdict(publication).items()} for publication in ordered]
+        keys = _keys(ordered)
         with self._transaction(writing=True) as connection:
             self._upsert(connection, PUBLICATIONS, ordered)
             connection.execute(_of_publication(PUBLICATIONS).where(_P.lower != bindparam("of_lower")), keys)
@@ -72,6 +72,17 @@ class Ledger:
         wanted = and_(_P.pipeline == pipeline, _P.collection.in_(sorted(collections)))
         found = self._ask(select(_P.collection, _P.generation, _P.lower).where(wanted))
         return {(collection, generation, lower) for collection, generation, lower in found}
+
+    def every(self, pipeline: str, collection: str) -> list[Publication]:
+        """All publications of a collection, of older generations too."""
+        wanted = and_(_P.pipeline == pipeline, _P.collection == collection)
+        return [Publication(*row) for row in self._ask(select(PUBLICATIONS).where(wanted))]
+
+    def drop(self, publications: Sequence[Publication]) -> None:
+        """Drop what is there of the same epochs of a collection and generation, inputs and parts too."""
+        with self._transaction(writing=True) as connection:
+            for table in (PUBLICATIONS, INPUTS, PARTS) if publications else ():
+                connection.execute(_of_publication(table), _keys(publications))
 
     def forget(self, pipeline: str) -> None:
         """Drop a pipeline's publications with their inputs and parts, to rebuild them from the logs."""
@@ -128,6 +139,11 @@ class Ledger:
         from sqlalchemy.dialects import postgresql
 
         return postgresql.insert(table)
+
+
+def _keys(publications: Iterable[Publication]) -> list[dict[str, Any]]:
+    """The parameters of ``_of_publication``."""
+    return [{f"of_{key}": value for key, value in asdict(publication).items()} for publication in publications]
 
 
 def _of_publication(table: Table) -> Any:

@@ -7,6 +7,7 @@ looks again. It takes no lock: where an epoch is published meanwhile, the step i
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from firnline.runtime.merge import Merge
     from firnline.tables.metadata import Metadata
 
+_logger = logging.getLogger(__name__)
 What = Literal["merge", "expire", "delete", "prune", "undo"]
 _PIECES = 200
 """Files that are removed in one step."""
@@ -143,12 +145,12 @@ def maintained(
         taken.append(done)
         yield done
     well = [each.step for each in taken if each.error is None]
-    if well:
+    if well and maintenance.safe is not None:
         freed = [each for each in well if each.what in ("delete", "prune")]
         run = Run(
             at,
             round(time.monotonic() - began, 3),
-            safe_point(project, graph).at,
+            maintenance.safe,
             before,
             maintenance.samples(),
             sum(each.bytes for each in well if each.what == "merge"),
@@ -187,6 +189,8 @@ class _Maintenance:
     budget: Budget = field(default_factory=Budget)
     failed: set[tuple[What, str]] = field(default_factory=set)
     """What could not be done, and is not tried again."""
+    safe: int | None = None
+    """The safe point, once it is known."""
 
     @property
     def pipeline(self) -> str:
@@ -204,15 +208,31 @@ class _Maintenance:
             if table is not None:
                 yield table
 
+    def readable(self) -> Iterator[Metadata]:
+        """Those of the pipeline that can be read."""
+        for name in sorted(self.project.catalog.names(self.pipeline)):
+            try:
+                table = self.project.catalog.table(self.pipeline, name)
+            except FirnlineError as error:
+                _logger.warning("%s.%s is not looked at: %s", self.pipeline, name, error)
+                continue
+            if table is not None:
+                yield table
+
     def samples(self) -> tuple[Sample, ...]:
         """How the logs are now."""
-        return tuple(sampled(table) for table in self.tables() if table.name != TABLE and table.head is not None)
+        return tuple(sampled(table) for table in self.readable() if table.name != TABLE and table.head is not None)
 
     def merge(self, session: Callable[[], SparkSession]) -> Iterator[Done]:
         """Merge layers, the best first, as far as the budget goes."""
-        if not self._merges(safe_point(self.project, self.graph).at):
+        try:
+            self.safe = safe_point(self.project, self.graph).at
+            if not self._merges(self.safe):
+                return
+            safe = let_go(self.project, self.graph)
+        except FirnlineError as error:
+            yield Done(Planned(self.pipeline, "", "merge"), 0.0, error)
             return
-        safe = let_go(self.project, self.graph)
         while True:
             allowed = [each for each in self._merges(safe) if self.budget.allows(each.bytes)]
             if not allowed:
@@ -236,11 +256,25 @@ class _Maintenance:
 
     def expiring(self) -> Iterator[Planned]:
         """The tables that have snapshots which nothing needs, or do not say what becomes of old metadata files."""
-        now = world().now()
-        for table in self.tables():
-            found = outdated(table) if table.name == TABLE else expirable(table, now, self.grace, self._voided(table.name))
-            if found or unset(table):
-                yield Planned(self.pipeline, table.name, "expire", snapshots=len(found))
+        for name in sorted(self.project.catalog.names(self.pipeline)):
+            yield from self._looked_at(Planned(self.pipeline, name, "expire"), partial(self._expirable, name))
+
+    def _expirable(self, name: str) -> Planned | None:
+        table = self.project.catalog.table(self.pipeline, name)
+        if table is None:
+            return None
+        is_control = name == TABLE
+        found = outdated(table) if is_control else expirable(table, world().now(), self.grace, self._voided(name))
+        return Planned(self.pipeline, name, "expire", snapshots=len(found)) if found or unset(table) else None
+
+    def _looked_at(self, step: Planned, look: Callable[[], Planned | None]) -> Iterator[Planned]:
+        """A step, if there is something to do; or if that cannot be told: whoever takes it is told why, and goes on."""
+        try:
+            found = look()
+        except FirnlineError:
+            found = step
+        if found is not None:
+            yield found
 
     def _voided(self, log: str) -> frozenset[int]:
         """The generations of a log whose last epochs sinks and readers have to be told of as void."""
@@ -249,11 +283,18 @@ class _Maintenance:
 
     def due(self) -> Iterator[tuple[Metadata, Record]]:
         """What is in the trash for long enough."""
-        for table in self.tables():
+        for table in self.readable():
             for record in self.trash.records(table):
                 is_due = self.trash.is_due(record, self.grace) and not self.trash.is_waiting(table, record)
-                if is_due and (not self._others() or self._pieces(table, record) is not None):
+                if is_due and self._is_free(table, record):
                     yield table, record
+
+    def _is_free(self, table: Metadata, record: Record) -> bool:
+        """Whether no branch needs a record; if that cannot be told, whoever removes it is told why not."""
+        try:
+            return not self._others() or self._pieces(table, record) is not None
+        except FirnlineError:
+            return True
 
     def deleted(self, table: Metadata, record: Record) -> Planned:
         """What would be removed of a record."""
@@ -266,9 +307,11 @@ class _Maintenance:
         if notes:
             yield Planned(self.pipeline, "", "prune", files=len(notes))
         for name in sorted(self._sinces()):
-            entries = entries_to_forget(self.project, self.pipeline, name)
-            if entries:
-                yield Planned(self.pipeline, name, "prune", entries=len(entries))
+            yield from self._looked_at(Planned(self.pipeline, name, "prune"), partial(self._prunable, name))
+
+    def _prunable(self, name: str) -> Planned | None:
+        entries = entries_to_forget(self.project, self.pipeline, name)
+        return Planned(self.pipeline, name, "prune", entries=len(entries)) if entries else None
 
     def _merge(self, session: Callable[[], SparkSession], chosen: Merge, safe: int) -> Planned:
         from firnline.runtime.merge import merge

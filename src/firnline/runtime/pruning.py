@@ -23,20 +23,19 @@ def notes_to_forget(project: Project, pipeline: str, sinces: Mapping[str, int]) 
 
 
 def entries_to_forget(project: Project, pipeline: str, collection: str) -> list[Publication]:
-    """What the ledger has of a log that the log does not hold any more, because merges stand for it."""
-    held = {(entry.lower, entry.attempt) for entry in project.log(pipeline, collection).entries()}
-    known = project.ledger.publications(pipeline, collection)
-    return [each for each in known if (each.lower, each.attempt) not in held]
+    """What the ledger has of a log that the log does not hold: merges stand for it, or a rewind took it back."""
+    known = project.ledger.every(pipeline, collection)  # first: what is published meanwhile is no surprise to the log
+    entries = project.log(pipeline, collection).entries()
+    held = {(entry.description.generation, entry.lower, entry.attempt) for entry in entries}
+    return [each for each in known if (each.generation, each.lower, each.attempt) not in held]
 
 
 def forget_entries(project: Project, pipeline: str, collection: str) -> int:
-    """Let the ledger say what the log says, and nothing of what merges stand for; how many entries went."""
+    """Let the ledger say what the log says, and nothing else; how many entries went."""
     stale = entries_to_forget(project, pipeline, collection)
-    log = project.log(pipeline, collection)
-    instead = [
-        entry
-        for entry in log.entries()
-        if any(entry.lower <= each.lower and each.upper <= entry.description.upper for each in stale)
-    ]
-    record(project, [line_of(log, entry) for entry in instead])
+    if stale:
+        project.ledger.drop(stale)
+        log, known = project.log(pipeline, collection), project.ledger.known(pipeline, [collection])
+        entries = (each for each in log.entries() if (collection, each.description.generation, each.lower) not in known)
+        record(project, [line_of(log, entry) for entry in entries])
     return len(stale)

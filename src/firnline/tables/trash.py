@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -88,6 +88,8 @@ class Trash:
     """What manifests name; they never change."""
     _lists: dict[str, tuple[Manifest, ...]] = field(default_factory=dict)
     """What the lists of kept snapshots name; nor do these."""
+    _by_version: dict[str, frozenset[str]] = field(default_factory=dict)
+    """What versions of tables name."""
 
     def put(self, table: Metadata, snapshots: Iterable[int], why: str) -> None:
         """Write down which snapshots are about to be dropped."""
@@ -133,6 +135,11 @@ class Trash:
 
     def named(self, table: Metadata) -> set[str]:
         """Every file that a snapshot of a table names; refused if one of them cannot be read."""
+        if table.version not in self._by_version:
+            self._by_version[table.version] = frozenset(self._named(table))
+        return {*self._by_version[table.version]}
+
+    def _named(self, table: Metadata) -> set[str]:
         found = {file_key(table.version)}
         for snapshot in table.snapshots.values():
             try:
@@ -148,7 +155,7 @@ class Trash:
             found.update(map(file_key, (*own, *below)))
         return found
 
-    def contents(self, table: Metadata, record: Record, named: set[str]) -> list[Piece]:
+    def contents(self, table: Metadata, record: Record, named: Container[str]) -> list[Piece]:
         """The files of a record that are not among those that anybody names, in the order in which they may be removed."""
         layers: tuple[dict[str, Piece], ...] = ({}, {}, {})
         for dropped in record.dropped:

@@ -11,10 +11,11 @@ import pytest
 from firnline.runtime.history import remember, runs, told
 from firnline.runtime.maintain import Budget, grace_of, is_tidy, maintained, planned, tidied, undone
 from firnline.runtime.project import Project
+from firnline.runtime.rewind import rewind
 from firnline.runtime.verify import verify
 from firnline.tables.failures import Failure
 from tests.project import command
-from tests.web_logs import copies, merge, staged
+from tests.web_logs import copies, merge, publish, staged
 
 NOW = timedelta()
 
@@ -82,6 +83,39 @@ def test_a_log_that_cannot_be_read_keeps_its_files_and_the_rest_is_done(web: Pro
     done = list(tidied(web, graph, NOW))
     assert [each.error.code for each in done if each.error] == ["LOG_UNREADABLE"]
     assert {each.step.what for each in done if each.error is None} >= {"expire", "prune"}
+
+
+def test_a_log_whose_metadata_is_lost_is_told_and_the_rest_is_done(web: Project) -> None:
+    graph = web.graph("web")
+    merge(web, "seen")
+    table = web.log("web", "visits").load()
+    assert table is not None
+    web.catalog.remove(table.version)
+    done = list(maintained(web, graph, no_engine, NOW))  # type: ignore[arg-type]
+    told = [(each.step.what, each.step.collection) for each in done if each.error]
+    assert told == [("merge", ""), ("expire", "visits"), ("delete", "seen")], "what it names is not known"
+    assert [(each.step.what, each.step.collection) for each in done if each.error is None] == [
+        ("expire", "seen"),
+        ("prune", "seen"),
+    ]
+
+
+def test_what_a_rewind_took_back_is_forgotten_once(web: Project) -> None:
+    graph, ledger = web.graph("web"), web.ledger
+    before = (ledger.publications("web"), ledger.inputs("web"), ledger.parts("web"))
+    rewind(web, graph, 2, None, "ana")
+    ledger.forget("web")
+    ledger.record(*before)  # as if it had not answered then
+    pruned = [each.step for each in tidied(web, graph, timedelta(days=9)) if each.step.what == "prune"]
+    assert [(step.collection, step.entries) for step in pruned] == [("seen", 3), ("visits", 3)]
+    assert is_tidy(web, graph, timedelta(days=9))
+    for name in ("seen", "visits"):
+        log = web.log("web", name)
+        assert {(each.generation, each.lower) for each in ledger.every("web", name)} == {(1, 0), (1, 1)}
+        assert len(ledger.parts("web", name)) == 4, "those of what is left came with it"
+        assert [entry.lower for entry in log.entries()] == [1, 0]
+    publish(web, "visits", 2)
+    assert is_tidy(web, graph, timedelta(days=9)), "what the ledger does not know yet is nothing to forget"
 
 
 def test_nothing_begins_after_its_time(web: Project) -> None:
