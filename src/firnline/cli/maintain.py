@@ -166,11 +166,11 @@ def _time(text: str | None) -> timedelta | None:
     try:
         return None if text is None else time_of(text)
     except ValueError as error:
-        raise FirnlineError("BAD_OPTION", f"--grace: {error}", todo="Write for example --grace 1d or --grace 0s.") from None
+        raise typer.BadParameter(f"{error}; write for example 1d or 0s", param_hint="--grace") from None
 
 
 def _size(text: str) -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*((?:[kmgt]i?)?b)?", text.strip().lower())
     if found is None:
-        raise FirnlineError("BAD_OPTION", f"--bytes {text} is no size", todo="Write for example --bytes 10GB.")
+        raise typer.BadParameter(f"{text} is no size; write for example 10GB", param_hint="--bytes")
     return int(float(found[1]) * _UNITS[found[2] or "b"])

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -103,13 +104,15 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the JVM's start-up chatter off the terminal; errors come back as exceptions anyway, and our own warnings are shown."""
+    """Keep the JVM's chatter off the terminal, in a file without a name, where who starts it finds why it does not start.
+
+    Errors come back as exceptions anyway, and our own warnings are shown.
+    """
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
     sys.stderr.flush()
     kept = os.dup(2)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    with os.fdopen(kept, "w") as terminal:
+    with TemporaryFile() as aside, os.fdopen(kept, "w") as terminal:
+        os.dup2(aside.fileno(), 2)
         warnings = logging.StreamHandler(terminal)
         warnings.setLevel(logging.WARNING)
         logging.getLogger("firnline").addHandler(warnings)
@@ -118,4 +121,3 @@ def quiet() -> Iterator[None]:
         finally:
             logging.getLogger("firnline").removeHandler(warnings)
             os.dup2(kept, 2)
-            os.close(nowhere)

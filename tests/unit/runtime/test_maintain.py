@@ -144,7 +144,7 @@ def test_the_command_says_what_it_did_and_refuses_what_it_cannot_read(web: Proje
     assert done["failed"] == []
     assert "Nothing to do." in command(root, "maintain", "--bytes", "10GB", "--minutes", "1")
     for wrong in (("--bytes", "much"), ("--grace", "soon")):
-        assert command(root, "maintain", *wrong, "--json", code=1)["error"]["code"] == "BAD_OPTION"
+        command(root, "maintain", *wrong, code=2)
 
 
 def test_charts_are_drawn_from_runs_and_logs(web: Project, tmp_path: Path) -> None:
