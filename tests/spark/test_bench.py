@@ -72,7 +72,6 @@ def test_lost_files_and_ended_epochs_come_back_and_are_reported(
 
 
 def test_ids_are_looked_up_and_reported(lake: tuple[Path, SparkSession], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("firnline.plan.looking_up.LEAST_ROWS", 0)
     module = dedup_pipeline.MODULE.format(seen=3000, new=300)
     project = make_project(tmp_path, f'work = "{lake[0]}"\n', dedup_bench=module)
     found = dedup.compared(project, lake[1], 3000, 300, 1, lambda _: None)

@@ -114,7 +114,6 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.append(said.getvalue())
         return gathered(found, columns, *of)
 
-    monkeypatch.setattr("firnline.runtime.finding.LEAST_ROWS", 0)
     monkeypatch.setattr("firnline.tables.concordance._SMALL", 0)
     monkeypatch.setattr(staging, "gathered", spy)
     return seen

@@ -14,6 +14,7 @@ from pyspark.sql.connect.session import SparkSession
 
 from firnline.errors import FirnlineError
 from firnline.plan import looking_up
+from firnline.runtime import finding
 from firnline.runtime.certificate import certify
 from firnline.runtime.maintain import maintained
 from firnline.runtime.project import Project
@@ -203,7 +204,6 @@ DELIVERED = [
 def looks_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few rows there are, they are found through the concordance."""
     monkeypatch.setenv("FIRNLINE_CONCORDANCE", "true")
-    monkeypatch.setattr("firnline.runtime.finding.LEAST_ROWS", 0)
     monkeypatch.setattr("firnline.tables.concordance._SMALL", 0)
 
 
@@ -211,10 +211,11 @@ def looks_up(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_record_that_is_delivered_twice_counts_once(
     project: Make, spark: SparkSession, name: str, how: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    if how == "filtered":
-        monkeypatch.setattr(looking_up, "LEAST_ROWS", 0)
-    elif how == "found":
+    if how == "found":
         request.getfixturevalue("looks_up")
+    else:
+        monkeypatch.setattr(finding, "FEW_ROWS", -1)
+        monkeypatch.setattr(looking_up, "LEAST_ROWS", 0 if how == "filtered" else looking_up.LEAST_ROWS)
     expected = fresh(DELIVERED)
 
     def given(parts: int) -> Project:

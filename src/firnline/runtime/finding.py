@@ -1,15 +1,15 @@
 """Few rows of logs, found without Spark: what an epoch changes, and the rows of a state with some keys.
 
-Spark reads all of a log to find some rows of it, since files are left out by bounds, and keys that are spread hit every file. So
-where few rows change, and the project's settings ask for it, they are found through the concordance of the data files, and handed
-to Spark with the plan.
+Spark reads all of a log to find some rows of it, since files are left out by bounds, and keys that are spread hit every file; and
+of a small one it takes longer to begin than to read. So where few rows change they are found here, and handed to Spark with the
+plan: those of small logs by reading these, those of others through the concordance of the data files, if the settings ask for it.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -29,8 +29,8 @@ from firnline.tables.metadata import Metadata
 from firnline.tables.port import Manifest
 
 _logger = logging.getLogger(__name__)
-LEAST_ROWS = 50_000
-"""Fewer rows are as soon read by Spark."""
+FEW_ROWS = 50_000
+"""So many rows of a log are sooner read here than by Spark."""
 _MOST_FOUND = 4 * FEW
 """More rows make no plan."""
 _LISTED: dict[str, tuple[StoredFile, ...]] = {}
@@ -48,9 +48,9 @@ class Finding:
 
     def at_hand(self) -> frozenset[tuple[str, str]]:
         """What can be looked up: (log, moment) or (log, "change")."""
-        if not self.project.is_looked_up or sum(leaf.changes for leaf in self.leaves.values()) > FEW:
-            return frozenset()
-        if not any(leaf.size >= LEAST_ROWS for leaf in self.leaves.values()):
+        are_few = sum(leaf.changes for leaf in self.leaves.values()) <= FEW
+        are_near = all(_is_near(self.project, leaf.size) for leaf in self.leaves.values())
+        if self.project.concordance is None or not are_few or not are_near:
             return frozenset()
         found = set[tuple[str, str]]()
         for name, leaf in self.leaves.items():
@@ -60,7 +60,7 @@ class Finding:
                 "old": leaf.old is not None and leaf.old_ends == self.epoch.lower,
                 "new": leaf.new is not None and leaf.new_ends == self.epoch.upper,
             }
-            found |= {(name, moment) for moment, is_there in is_exact.items() if is_there and leaf.size >= LEAST_ROWS}
+            found |= {(name, moment) for moment, is_there in is_exact.items() if is_there}
             found |= {(name, "change")} if all(is_exact.values()) else set()
         return frozenset(found)
 
@@ -104,13 +104,14 @@ class Finding:
         return None if gone.keys() - come.keys() else [file for path, file in come.items() if path not in gone]
 
 
-def held(project: Project, log: Log, snapshot: int, keys: pa.Table, columns: Sequence[str]) -> pa.Table | None:
+def held(project: Project, log: Log, snapshot: int, keys: Callable[[], pa.Table], columns: Sequence[str]) -> pa.Table | None:
     """The rows of a log that have some keys, and perhaps others; None if Spark has to find them."""
     table = log.load()
     assert table is not None, "it has a snapshot"
     try:
         files = _held(project, table, snapshot)
-        return _with_keys(project, table, files, keys, columns) if sum(file.rows for file in files) >= LEAST_ROWS else None
+        is_near = _is_near(project, sum(file.rows for file in files))
+        return _with_keys(project, table, files, keys(), columns) if is_near else None
     except (OSError, ValueError) as error:
         _logger.info("rows of %s are read by Spark: %s", log.collection, error)
         return None
@@ -150,6 +151,11 @@ def _listed(project: Project, table: Metadata, manifest: Manifest) -> tuple[Stor
             _LISTED.clear()
         found = _LISTED[manifest.path] = project.catalog.listed(table, manifest)
     return found
+
+
+def _is_near(project: Project, rows: int) -> bool:
+    """Whether rows of a log that has so many are found here."""
+    return project.settings.concordance or rows <= FEW_ROWS
 
 
 def _concordance(project: Project) -> Concordance:

@@ -85,11 +85,6 @@ class Project:
         """The folder of the concordance; None if data files are not on this machine's disk."""
         return self.settings.work / "concordance" if urlsplit(self.settings.warehouse).scheme in ("", "file") else None
 
-    @property
-    def is_looked_up(self) -> bool:
-        """Whether few rows of a log are found through the concordance."""
-        return self.settings.concordance and self.concordance is not None
-
     @cached_property
     def ledger(self) -> Ledger:
         """The ledger."""

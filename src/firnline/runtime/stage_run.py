@@ -397,7 +397,7 @@ class StageRun:
         """The log of a collection of this pipeline, ready for the epoch."""
         log, start = self.project.log(self.declared.graph.name, name), self.declared.graph.schedule.start
         found = Destination.of(self.session, log, columns, placement, start, self.collection.where, renamed)
-        return replace(found, find=partial(held, self.project, log) if self.project.is_looked_up else None)
+        return replace(found, find=partial(held, self.project, log) if self.project.concordance is not None else None)
 
     @property
     def fingerprint(self) -> Fingerprint:

@@ -43,7 +43,7 @@ from firnline.world import world
 
 Renamed = Sequence[tuple[str, str]]
 """Old and new names of columns that hold the same."""
-Find = Callable[[int, pa.Table, Sequence[str]], pa.Table | None]
+Find = Callable[[int, Callable[[], pa.Table], Sequence[str]], pa.Table | None]
 """Columns of the rows of a snapshot that have some keys, and perhaps of others; None if Spark has to find them."""
 
 
@@ -216,7 +216,7 @@ class Destination:
         if self.find is None or self.head.snapshot is None or not self.placement.keys:
             return None
         names = [*(self.names if has_removals else self.placement.keys), DIFF]
-        found = self.find(self.head.snapshot, rows.select(list(self.placement.keys)), names)
+        found = self.find(self.head.snapshot, lambda: rows.select(list(self.placement.keys)), names)
         both = None if found is None else (found, rows.select(names))
         if both is None or sum(each.nbytes for each in both) > MOST_BYTES:
             return None

@@ -43,7 +43,6 @@ HISTORY: list[Delta] = [
 
 @pytest.fixture
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
-    monkeypatch.setattr("firnline.runtime.finding.LEAST_ROWS", 0)
     monkeypatch.setattr("firnline.tables.concordance._SMALL", 4)
     made = Shelf(make_project(tmp_path, "concordance = true\n", web=PIPELINE), "web", "visits", SCHEMA, ("id",), parts=2)
     made.publish(*HISTORY)
@@ -124,10 +123,14 @@ def test_a_lost_file_is_left_to_spark(shelf: Shelf) -> None:
     assert around(shelf, 2).found(lookup, NUMBERS) is None
 
 
-def test_nothing_is_looked_up_unless_it_is_asked_for(shelf: Shelf) -> None:
+def test_rows_of_a_large_log_are_looked_up_if_that_is_asked_for(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = shelf.project.settings.model_copy(update={"concordance": False})
     leaf = _around(shelf.log, 1, 2, is_keyed=True)
-    assert not Finding(type(shelf.project)(settings), "web", Epoch(1, 2), {"visits": leaf}).at_hand()
+    unasked = Finding(type(shelf.project)(settings), "web", Epoch(1, 2), {"visits": leaf})
+    assert unasked.at_hand() == around(shelf, 1).at_hand(), "it is small"
+    monkeypatch.setattr("firnline.runtime.finding.FEW_ROWS", leaf.size - 1)
+    assert not unasked.at_hand()
+    assert around(shelf, 1).at_hand()
 
 
 def test_nothing_is_looked_up_where_files_are_elsewhere(shelf: Shelf) -> None:

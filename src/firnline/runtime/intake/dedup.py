@@ -67,9 +67,9 @@ class DedupIntake(Taking):
         """What the log held of these ids, and perhaps of others, looked up; None if it cannot be."""
         if destination.find is None or destination.head.snapshot is None:
             return None
-        ids = arrow_of(rows.select(*(F.col(quoted(name)) for name in self._intake.ids)))
+        ids = rows.select(*(F.col(quoted(name)) for name in self._intake.ids))
         when = () if self._intake.horizon is None else (SEEN_AT,)
-        found = destination.find(destination.head.snapshot, ids, [*self._intake.ids, *when, DIFF, EPOCH])
+        found = destination.find(destination.head.snapshot, lambda: arrow_of(ids), [*self._intake.ids, *when, DIFF, EPOCH])
         if found is None or found.nbytes > MOST_BYTES:
             return None
         return filtered(local(found), call("<", column(EPOCH), integer(self.run.epoch.lower)))
