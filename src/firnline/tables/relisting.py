@@ -32,7 +32,7 @@ from firnline.tables.exchanging import named_again
 from firnline.tables.layers import description_of, is_repair, newest_exchange
 from firnline.tables.metadata import SIDECAR, Metadata, Snapshot
 from firnline.tables.sidecar import Repair, Sidecar
-from firnline.tables.trash import is_adopted
+from firnline.tables.trash import file_key, is_adopted
 
 if TYPE_CHECKING:
     from pyiceberg.avro.codecs import AvroCompressionCodec
@@ -153,9 +153,13 @@ class _Relisting:
         return said == (str(len(named)), str(rows))
 
     def _is_read(self, snapshot: Snapshot) -> bool:
-        """Whether somebody may read the log as of a snapshot: as of the newest ones, and the last ones of older generations."""
-        exchanged, head = newest_exchange(self.table), self.table.head
-        if exchanged is None or snapshot.sequence >= exchanged.sequence or head is None:
+        """Whether somebody may read the log as of a snapshot: as of the newest ones, and the last ones of older generations.
+
+        Of a list that is another log's, which a branch began with, that log knows more.
+        """
+        exchanged = newest_exchange(self.table)
+        is_own = file_key(snapshot.manifest_list).startswith(f"{file_key(self.table.location)}/")
+        if exchanged is None or snapshot.sequence >= exchanged.sequence or not is_own:
             return True
         generation = description_of(self.table, snapshot).generation
         last = next(each for each in self.table.main_line() if description_of(self.table, each).generation == generation)
@@ -189,7 +193,8 @@ class _Relisting:
                 self.catalog.remove(path)
 
     def _manifest(self, snapshot: Snapshot, spec: int, entries: Sequence[ManifestEntry]) -> ManifestFile:
-        output = self.io.new_output(f"{self.table.location}/metadata/{uuid4()}-m0.avro")
+        folder = snapshot.manifest_list.rpartition("/")[0]  # which of a branch's older snapshots is not its own
+        output = self.io.new_output(f"{folder}/{uuid4()}-m0.avro")
         of_spec, schema = self.iceberg.specs()[spec], self.iceberg.schema()
         with write_manifest(self.iceberg.format_version, of_spec, schema, output, snapshot.id, _CODEC) as writer:
             for entry in entries:

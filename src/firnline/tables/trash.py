@@ -134,13 +134,16 @@ class Trash:
         return sorted(found, key=lambda record: (record.at, record.path))
 
     def named(self, table: Metadata) -> set[str]:
-        """Every file that a snapshot of a table names; refused if one of them cannot be read."""
+        """Every file that a snapshot of a table names; refused if one of them cannot be read.
+
+        What is staged and lost, nobody can publish: it keeps nothing.
+        """
         if table.version not in self._by_version:
             self._by_version[table.version] = frozenset(self._named(table))
         return {*self._by_version[table.version]}
 
     def _named(self, table: Metadata) -> set[str]:
-        found = {file_key(table.version)}
+        found, published = {file_key(table.version)}, {each.id for each in table.main_line()}
         for snapshot in table.snapshots.values():
             try:
                 if snapshot.manifest_list not in self._lists:
@@ -148,6 +151,8 @@ class Trash:
                 manifests = self._lists[snapshot.manifest_list]
                 files = [file for manifest in manifests for file in self._files(table, manifest)]
             except (OSError, ValueError, EOFError) as error:
+                if snapshot.id not in published and isinstance(error, FileNotFoundError | ValueError | EOFError):
+                    continue
                 what = f"{table.pipeline}.{table.name}: what snapshot {snapshot.id} names: {type(error).__name__}: {error}"
                 raise FirnlineError("LOG_UNREADABLE", what) from error
             own = (snapshot.manifest_list, snapshot.summary.get(SIDECAR, ""), *self._recut(snapshot))

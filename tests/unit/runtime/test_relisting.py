@@ -9,6 +9,7 @@ from typing import NoReturn
 
 import pytest
 
+from firnline.runtime.branch import create, drop
 from firnline.runtime.maintain import tidied, undone
 from firnline.runtime.project import Project
 from firnline.runtime.repair import planned, repair
@@ -17,7 +18,7 @@ from firnline.runtime.verify import verify
 from firnline.tables.metadata import Metadata, Snapshot
 from firnline.tables.trash import Trash
 from tests.verifying import cut, local
-from tests.web_logs import copies, merge, publish
+from tests.web_logs import copies, merge, publish, staged
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +138,14 @@ def test_what_nobody_knows_any_more_and_nobody_reads_keeps_nothing_from_being_re
     assert errors(project) == []
 
 
+def test_staging_whose_list_is_lost_keeps_nothing_from_being_removed(project: Project) -> None:
+    merge(project, "seen")
+    made = staged(project.catalog.iceberg("web", "seen"), "dead", 3)
+    local(seen(project).snapshots[made].manifest_list).unlink()
+    assert errors(project) == []
+    assert verify(project).problems == ()
+
+
 def test_the_end_of_an_older_generation_is_not_made_of_what_is_left(project: Project) -> None:
     take_back(project, 1)
     last = line(project)[2]
@@ -159,6 +168,24 @@ def test_a_list_before_a_merge_comes_back_and_the_merge_is_undone(project: Proje
     assert is_mended(project)
     assert [each.layers for each in undone(project, project.graph("web"))] == [3]
     assert verify(project).problems == ()
+
+
+def test_a_branch_mends_a_list_that_it_shares_where_its_pipeline_finds_it(project: Project) -> None:
+    graph = project.graph("web")
+    create(project, graph, "what_if", 2, None)
+    before = named(project)
+    second = project.catalog.manifests(line(project)[1].manifest_list)
+    (manifest,) = {*second} - {*project.catalog.manifests(line(project)[0].manifest_list)}
+    for path in (lists(project)[0], lists(project)[1]):
+        path.unlink()
+    assert {each.pipeline for each in verify(project).problems} == {"web", "web__what_if"}
+    assert repair(project, no_session, "web__what_if").is_whole
+    assert verify(project).problems == ()
+    assert named(project) == before
+    drop(project, "web", "what_if")
+    assert errors(project) == []
+    assert local(manifest.path).exists()
+    assert named(project) == before
 
 
 @pytest.mark.parametrize("at", [0, -1])
