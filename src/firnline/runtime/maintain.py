@@ -244,10 +244,17 @@ class _Maintenance:
         """One step after the other of what needs no engine."""
         for step in self.expiring():
             yield from self._try(step, partial(self._expire, step))
-        close_made_good(self.project, self.graph)
+        self._close_gaps()
         yield from self._empty()
         for step in self.pruning():
             yield from self._try(step, partial(self._prune, step))
+
+    def _close_gaps(self) -> None:
+        """Close the gaps that are over; if a log or the gap ledger cannot be read, the next maintenance does."""
+        try:
+            close_made_good(self.project, self.graph)
+        except FirnlineError as error:
+            _logger.warning("the gaps of %s stay as they are: %s", self.pipeline, error)
 
     def merging(self) -> Iterator[Planned]:
         """The merges that could be done now, the best first."""
