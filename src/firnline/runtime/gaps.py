@@ -41,8 +41,11 @@ def leave_out(project: Project, graph: Graph, log: Holding, step: Step, cells: C
     from firnline.tables.port import Exchange
     from firnline.tables.sidecar import Repair
 
-    noted = [gap for gap in log.gaps if gap.phase == "open" and any(cell in gap for cell in cells)]
-    new = {cell for cell in cells if not any(cell in gap for gap in noted)}
+    known = [
+        (gap, {cell for cell in cells if cell in gap} - _merged(project, log, gap)) for gap in log.gaps if gap.phase == "open"
+    ]
+    noted = [gap for gap, of in known if of]
+    new = {*cells} - {cell for _, of in known for cell in of}
     gap = _opened(project, graph, log, new, why) if new else noted[0]
     out = files(log, cells)
     if out or step.manifests:
@@ -50,6 +53,16 @@ def leave_out(project: Project, graph: Graph, log: Holding, step: Step, cells: C
         note = Repair(log.collection, world().new_id(), tuple(sorted(cells)), tuple(sorted(out)), (), rows, 0, 0.0, gap.id)
         change = Exchange(out=out, manifests=step.manifests)
         exchange(project.log(graph.name, log.collection), log, note, change)
+
+
+def _merged(project: Project, log: Holding, gap: Gap) -> set[Cell]:
+    """The (epoch, part) of a gap that are those of other rows by now: what was made good is merged under the same name."""
+    from firnline.tables.log import counting
+
+    table = project.log(log.pipeline, log.collection).load() if gap.made_good is not None else None
+    counted = set() if table is None else counting(table, gap)
+    since = [layer for layer in log.layers() if table is not None and layer.snapshot not in counted]
+    return {cell for layer in since for cell in layer.cells() if cell in gap}
 
 
 def _opened(project: Project, graph: Graph, log: Holding, cells: Collection[Cell], why: str) -> Gap:

@@ -183,6 +183,17 @@ def test_what_was_made_good_is_closed_when_nothing_counts_the_rows_any_more(heal
     assert verify(project).problems == ()
 
 
+def test_rows_that_are_lost_of_a_merge_are_not_those_that_were_made_good(healthy: Callable[[], Project]) -> None:
+    project = made_good(healthy)
+    (before,) = project.control("web").gaps().gaps
+    merge(project, "seen", 2)  # its rows carry the epoch that had lost some
+    local(data_file(taken(project, "web", "seen"), 1, 1).file.path).unlink()
+    assert repair(project, no_session).is_whole
+    first, second = project.control("web").gaps().gaps
+    assert (first, second.spans, second.made_good) == (before, before.spans, None)
+    assert project.control("web").gaps().mark("seen") == second.id, "they are made good, too"
+
+
 @pytest.mark.parametrize("to", [1, 2, 3])
 def test_a_rewind_behind_what_was_made_good_has_it_made_good_again(healthy: Callable[[], Project], to: int) -> None:
     project = made_good(healthy)
