@@ -6,11 +6,15 @@ from collections.abc import Callable
 
 from pyspark.sql.connect.session import SparkSession
 
+from firnline.engine.frames import deltas, table_name
 from firnline.model.digest import Digest
 from firnline.runtime.project import Project
+from firnline.runtime.repair import repair
 from firnline.runtime.rewind import rewind, undo
 from firnline.runtime.verify import verify
+from firnline.tables.layers import newest_exchange
 from tests.spark.running import rows, run_epoch
+from tests.verifying import local
 
 EPOCHS = range(4)
 PIPELINE = """
@@ -88,9 +92,29 @@ def test_a_replay_with_other_code_is_as_if_that_had_been_there_and_an_undo_as_be
     run(made, spark, fresh)
     assert digests(made, name) == digests(made, fresh)
     assert verify(made, name, spark).problems == ()
+    lose_older_lists(made, spark, name)
     undo(made, made.graph(name), "ana")
     assert states(made, name) == before
     assert verify(made, name, spark).problems == ()
+
+
+def lose_older_lists(made: Project, spark: SparkSession, name: str) -> None:
+    """Lose all manifest lists before a rewind, and let them come back: Spark reads what they name as before."""
+    table = made.log(name, "large").load()
+    assert table is not None
+    exchanged = newest_exchange(table)
+    assert exchanged is not None
+    older = [each for each in table.main_line() if each.sequence < exchanged.sequence]
+    assert len(older) == len(EPOCHS)
+
+    def read() -> list[list[object]]:
+        return [sorted(deltas(spark, table_name(name, "large"), each.id, len(EPOCHS)).collect()) for each in older]
+
+    before = read()
+    for each in older:
+        local(each.manifest_list).unlink()
+    assert repair(made, lambda: spark, name).is_whole
+    assert read() == before
 
 
 def test_what_is_changed_in_the_middle_is_computed_with_all_that_comes_of_it_and_nothing_else(

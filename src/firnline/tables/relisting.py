@@ -32,6 +32,7 @@ from firnline.tables.exchanging import named_again
 from firnline.tables.layers import description_of, is_repair, newest_exchange
 from firnline.tables.metadata import SIDECAR, Metadata, Snapshot
 from firnline.tables.sidecar import Repair, Sidecar
+from firnline.tables.storage import answering
 from firnline.tables.trash import file_key, is_adopted
 
 if TYPE_CHECKING:
@@ -54,9 +55,10 @@ def rebuild_lists(catalog: Catalog, pipeline: str, name: str, lost: Collection[i
     table = catalog.table(pipeline, name)
     assert table is not None, "it was looked at"
     line = [*table.main_line()][::-1]
-    unreadable = {each.id for each in line if each.id in lost or not _is_readable(catalog, table, each)}
-    relisting = _Relisting(catalog, table, catalog.iceberg(pipeline, name).metadata, unreadable)
-    refused = [error for each in line if each.id in unreadable and (error := relisting.rebuilt(each)) is not None]
+    with answering(catalog.warehouse):  # what does not answer is not lost
+        unreadable = {each.id for each in line if each.id in lost or not _is_readable(catalog, table, each)}
+        relisting = _Relisting(catalog, table, catalog.iceberg(pipeline, name).metadata, unreadable)
+        refused = [error for each in line if each.id in unreadable and (error := relisting.rebuilt(each)) is not None]
     if refused:
         raise refused[0]
 
@@ -66,7 +68,7 @@ def _is_readable(catalog: Catalog, table: Metadata, snapshot: Snapshot) -> bool:
     try:
         for manifest in catalog.manifests(snapshot.manifest_list):
             catalog.listed(table, manifest)
-    except (OSError, ValueError, EOFError):
+    except (FileNotFoundError, ValueError, EOFError):
         return False
     return True
 
@@ -130,7 +132,7 @@ class _Relisting:
         for path in paths:
             try:
                 file = parquet_file_to_data_file(self.io, self.iceberg, path)
-            except (OSError, ValueError, KeyError):
+            except (OSError, ValueError, KeyError):  # PyArrow's word for a footer that makes no sense is OSError
                 continue
             if not is_adopted(self.iceberg.properties, path):
                 file.spec_id = self.iceberg.default_spec_id
@@ -142,7 +144,7 @@ class _Relisting:
         try:
             content = self.catalog.read(snapshot.summary[SIDECAR])
             told = Repair.of_json(content) if is_repair(snapshot) else Sidecar.of_json(content)
-        except (OSError, ValueError, KeyError, TypeError):
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
             return _Brought()
         return _Brought(told.files or (), frozenset(told.out))
 
@@ -158,12 +160,14 @@ class _Relisting:
         Of a list that is another log's, which a branch began with, that log knows more.
         """
         exchanged = newest_exchange(self.table)
-        is_own = file_key(snapshot.manifest_list).startswith(f"{file_key(self.table.location)}/")
-        if exchanged is None or snapshot.sequence >= exchanged.sequence or not is_own:
+        if exchanged is None or snapshot.sequence >= exchanged.sequence or not self._is_own(snapshot):
             return True
         generation = description_of(self.table, snapshot).generation
         last = next(each for each in self.table.main_line() if description_of(self.table, each).generation == generation)
         return last.id == snapshot.id
+
+    def _is_own(self, snapshot: Snapshot) -> bool:
+        return file_key(snapshot.manifest_list).startswith(f"{file_key(self.table.location)}/")
 
     def _listed(self, snapshot: Snapshot | None) -> Sequence[ManifestFile]:
         return () if snapshot is None else list(read_manifest_list(self.io.new_input(snapshot.manifest_list)))
@@ -188,7 +192,7 @@ class _Relisting:
         with write_manifest_list(version, output, snapshot.id, parent, snapshot.sequence, _CODEC) as writer:
             writer.add_manifests([*made, *manifests])
         present = self.catalog.table(self.table.pipeline, self.table.name)
-        if present is None or snapshot.id not in present.snapshots:  # it was dropped meanwhile
+        if self._is_own(snapshot) and (present is None or snapshot.id not in present.snapshots):  # it was dropped meanwhile
             for path in (snapshot.manifest_list, *(each.manifest_path for each in made)):
                 self.catalog.remove(path)
 
