@@ -125,6 +125,10 @@ CODES: MappingProxyType[str, Code] = MappingProxyType(
         ),
         "NEGATIVE_WEIGHT": Code("Remove only rows that are there: a removed row must equal the stored one in every column."),
         "ENGINE_LOST": Code("Nothing: Spark's driver died; a retry goes on from the log.", retryable=True),
+        "SPARK_NOT_STARTED": Code(
+            "Correct spark_memory, spark_master or spark_conf; 'firnline doctor' asks Java, the jars and the master.",
+            retryable=True,
+        ),
         "ENGINE_UNAVAILABLE": Code(
             "Start it with 'firnline engine start'; 'firnline engine status' says where it is. A retry goes on.", retryable=True
         ),

@@ -74,6 +74,15 @@ def test_a_driver_and_its_workers_are_in_utc_wherever_the_machine_is() -> None:
     assert found.stdout.split() == ["UTC", "2026-01-01T12:00:00"], found.stderr
 
 
+def test_a_driver_that_does_not_start_is_told_without_a_trace() -> None:
+    words = [sys.executable, "-c", "from firnline.cli import main; main()", "explain", "amplab.top_sources"]
+    environment = {**os.environ, "FIRNLINE_SPARK_MEMORY": "100m"}
+    found = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
+    assert (found.returncode, found.stdout) == (1, "")
+    assert found.stderr.startswith("SPARK_NOT_STARTED: Spark does not start: java.lang.IllegalArgumentException: System memory ")
+    assert "Traceback" not in found.stderr
+
+
 @pytest.mark.usefixtures("spark")
 def test_a_driver_maps_the_archive_of_classes() -> None:
     maps = [file.read_text() for file in (Path("/proc", str(pid), "maps") for pid in family(os.getpid())) if file.exists()]

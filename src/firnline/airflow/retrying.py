@@ -28,6 +28,7 @@ FIRST = MappingProxyType(
         "SINK_FAILED": _OUTSIDE,
         "SINK_UNAVAILABLE": _OUTSIDE,
         "SOURCE_UNAVAILABLE": _OUTSIDE,
+        "SPARK_NOT_STARTED": _OUTSIDE,
         "STORAGE_UNAVAILABLE": _OUTSIDE,
     }
 )

@@ -11,7 +11,7 @@ import logging
 import os
 import secrets
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,6 +24,7 @@ from firnline.engine.conf import driver_conf
 from firnline.engine.connect_mode import connect_mode
 from firnline.engine.launch import launch_conf
 from firnline.engine.zone import in_utc
+from firnline.errors import FirnlineError
 from firnline.settings import Settings
 
 # By default a client waits ten minutes for a lost server. Ours is on this machine: if it does not answer, it is dead.
@@ -34,31 +35,48 @@ _logger = logging.getLogger(__name__)
 @contextmanager
 def opened(settings: Settings, name: str) -> Iterator[SparkSession]:
     """A session on a driver of our own, which ends with it."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    token = secrets.token_urlsafe(32)
-    given = "PYSPARK_GATEWAY_PORT" in os.environ
-    with in_utc():  # which Python's workers inherit
-        gateway = launch_gateway(  # type: ignore[no-untyped-call]
-            _conf(launch_conf(settings))
-        )
-    master = {} if given else {"spark.master": settings.spark_master}
-    conf = {**launch_conf(settings), **master, **driver_conf(settings), **_endpoint(name, token)}
-    context = SparkContext(gateway=gateway, conf=_conf(conf))
-    context.setLogLevel("ERROR")
-    jvm: Any = context._jvm
-    port = getattr(jvm.org.apache.spark.sql.connect.service, "SparkConnectService$").__getattr__("MODULE$").localPort()
-    session = SparkSession.builder.remote(f"sc://localhost:{port}/;token={token}").create()
-    session.client.set_retry_policies([ON_LOOPBACK])
+    ends: list[Callable[[], object]] = []
     try:
+        session = _started(settings, name, ends)
         with connect_mode():
             yield session
     finally:
-        for end in (session.stop, context.stop, gateway.shutdown):
+        for end in reversed(ends):
             try:
                 end()
             except Exception as error:  # the driver may be dead already, which is what the caller has heard of
                 _logger.info("while ending Spark: %s", error)
         SparkContext._gateway = SparkContext._jvm = None
+
+
+def _started(settings: Settings, name: str, ends: list[Callable[[], object]]) -> SparkSession:
+    """A session on a driver of our own; what ends the pieces of it goes to ``ends``, one by one."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    token = secrets.token_urlsafe(32)
+    master = {} if "PYSPARK_GATEWAY_PORT" in os.environ else {"spark.master": settings.spark_master}
+    launch = launch_conf(settings)
+    conf = {**launch, **master, **driver_conf(settings), **_endpoint(name, token)}
+    try:
+        with in_utc():  # which Python's workers inherit
+            gateway = launch_gateway(_conf(launch))  # type: ignore[no-untyped-call]
+        ends.append(gateway.shutdown)
+        context = SparkContext(gateway=gateway, conf=_conf(conf))
+        ends.append(context.stop)
+        context.setLogLevel("ERROR")
+        jvm: Any = context._jvm
+        port = getattr(jvm.org.apache.spark.sql.connect.service, "SparkConnectService$").__getattr__("MODULE$").localPort()
+        session = SparkSession.builder.remote(f"sc://localhost:{port}/;token={token}").create()
+        ends.append(session.stop)
+    except Exception as error:  # Spark's own, py4j's or gRPC's
+        raise FirnlineError("SPARK_NOT_STARTED", f"Spark does not start: {_reason(error)}") from error
+    session.client.set_retry_policies([ON_LOOPBACK])
+    return session
+
+
+def _reason(error: Exception) -> str:
+    """What an error says, without the stack of the JVM: py4j puts that of a call before it, and what came of the call behind."""
+    _, _, thrown = str(error).partition("\n: ")
+    return (thrown or str(error)).strip().partition("\n\tat ")[0]
 
 
 @contextmanager
