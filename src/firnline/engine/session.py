@@ -29,6 +29,8 @@ from firnline.settings import Settings
 
 # By default a client waits ten minutes for a lost server. Ours is on this machine: if it does not answer, it is dead.
 ON_LOOPBACK = DefaultPolicy(max_retries=5, initial_backoff=200, max_backoff=2000)
+_ENDED = "JAVA_GATEWAY_EXITED"
+_TAIL = 4000
 _logger = logging.getLogger(__name__)
 
 
@@ -74,9 +76,24 @@ def _started(settings: Settings, name: str, ends: list[Callable[[], object]]) ->
 
 
 def _reason(error: Exception) -> str:
-    """What an error says, without the stack of the JVM: py4j puts that of a call before it, and what came of the call behind."""
+    """What an error says, without the stack of the JVM: py4j puts that of a call before it, and what came of the call behind.
+
+    A JVM that ended before it could be called has told why on standard error only.
+    """
+    if _ENDED in str(error) and (said := _complaint()):
+        return said
     _, _, thrown = str(error).partition("\n: ")
     return (thrown or str(error)).strip().partition("\n\tat ")[0]
+
+
+def _complaint() -> str:
+    """The end of standard error, where that is a file that can be read: elsewhere it is seen anyway."""
+    try:
+        text = os.pread(2, _TAIL, max(0, os.fstat(2).st_size - _TAIL)).decode(errors="replace")
+    except OSError:
+        return ""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith(("\tat ", "WARN"))]
+    return "; ".join(line.rstrip(".") for line in lines[-3:])
 
 
 @contextmanager
