@@ -101,7 +101,7 @@ def overhead(
 
 @bench.command()
 def whatif(
-    rows: Annotated[int, typer.Option(min=1_000, help="Orders per epoch.")] = 300_000,
+    rows: Annotated[int, typer.Option(min=1_000, help="Orders per epoch.")] = 1_000_000,
     epochs: Annotated[int, typer.Option(min=2, help="Epochs that the pipeline has.")] = 20,
     runs: Runs = 3,
     work: Work = None,

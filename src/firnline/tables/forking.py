@@ -9,7 +9,7 @@ looks afterwards whether the source still did: then nobody can have decided befo
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -48,7 +48,7 @@ def fork(catalog: Catalog, source: Log, into: Log, at: int) -> bool:
         world().reach("branch.forked")
         forked = into.load()
         assert forked is not None, "it was just registered"
-        if not is_named_still(catalog, table, into.held(forked)):
+        if not is_named_still(catalog, table, lambda: into.held(forked)):
             catalog.forget(forked)
             raise FirnlineError("COMMIT_CONTENDED", f"files of {source.pipeline}.{source.collection} were exchanged meanwhile")
         return True
@@ -56,7 +56,7 @@ def fork(catalog: Catalog, source: Log, into: Log, at: int) -> bool:
     return until_known(f"{into.pipeline}.{into.collection}", attempt_once)
 
 
-def is_named_still(catalog: Catalog, seen: Metadata, files: Iterable[StoredFile]) -> bool:
+def is_named_still(catalog: Catalog, seen: Metadata, files: Callable[[], Iterable[StoredFile]]) -> bool:
     """Whether a table that was looked at still names some of its files."""
     table = catalog.table(seen.pipeline, seen.name)
     if table is None:
@@ -66,7 +66,7 @@ def is_named_still(catalog: Catalog, seen: Metadata, files: Iterable[StoredFile]
         return True
     named = Trash(catalog).named(table)
     theirs = file_key(seen.location)
-    return all(key in named for each in files if (key := file_key(each.path)).startswith(theirs))
+    return all(key in named for each in files() if (key := file_key(each.path)).startswith(theirs))
 
 
 def take(catalog: Catalog, source: Log, into: Log, entry: Entry) -> Verdict:
@@ -98,7 +98,7 @@ def take(catalog: Catalog, source: Log, into: Log, entry: Entry) -> Verdict:
         summary = {**head.description.advanced(entry.description.upper).as_properties(), **summary_of(sidecar, path)}
         catalog.append(table, summary, list(coming.values()))
         world().reach("branch.taken")
-        if not is_named_still(catalog, theirs, files):
+        if not is_named_still(catalog, theirs, lambda: files):
             raise FirnlineError("LOG_UNREADABLE", f"{source.pipeline}.{source.collection} let go of files meanwhile")
         return Verdict.FREE
 
