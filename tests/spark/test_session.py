@@ -84,7 +84,8 @@ def test_a_driver_and_its_workers_are_in_utc_wherever_the_machine_is() -> None:
 )
 def test_a_driver_that_does_not_start_is_told_without_a_trace(variable: str, value: str, reason: str) -> None:
     words = [sys.executable, "-c", "from firnline.cli import main; main()", "explain", "amplab.top_sources"]
-    environment = {**os.environ, variable: value}
+    inherited = {name: kept for name, kept in os.environ.items() if not name.startswith(("SPARK", "PYSPARK"))}
+    environment = {**inherited, variable: value}
     found = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
     assert (found.returncode, found.stdout) == (1, "")
     assert found.stderr.startswith("SPARK_NOT_STARTED: Spark does not start: ")
