@@ -30,6 +30,17 @@ class Cluster:
         self.environment = dict(line.split("=", 1) for line in (state / "env").read_text().splitlines())
         self.workers = tuple(sorted(path for path in state.glob("spark-worker*") if path.is_dir()))
 
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Inside, its environment is that of this process."""
+        before = dict(os.environ)
+        os.environ.update(self.environment)
+        try:
+            yield
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
     def await_executors(self) -> None:
         """Wait until every worker has one."""
         self._await("an executor on every worker", lambda: all(map(self.executors, self.workers)))
@@ -85,8 +96,8 @@ class Cluster:
 
 @contextmanager
 def started(checkout: Path) -> Iterator[Cluster]:
-    """A cluster of three workers with a core each, which ends with this; its environment is that of this process inside."""
-    with tempfile.TemporaryDirectory(prefix="firnline-failures-") as folder:
+    """A cluster of three workers with a core each, which ends with this."""
+    with tempfile.TemporaryDirectory(prefix="firnline-cluster-") as folder:
         os.chmod(folder, 0o755)  # PostgreSQL refuses to run as root, and another user has to look into it
         script = [sys.executable, str(checkout / "docker" / "without_docker.py"), "--state", folder]
         command = ["setpriv", "--pdeathsig", "TERM", "--", *script]  # it ends with this process, whatever ends that
@@ -101,23 +112,10 @@ def started(checkout: Path) -> Iterator[Cluster]:
                 else:
                     todo = "See that 'make cluster' works."
                     raise FirnlineError("PREREQUISITE", f"the cluster did not start: {''.join(said)}", todo=todo)
-                cluster = Cluster(Path(folder))
-                with _environment(cluster.environment):
-                    yield cluster
+                yield Cluster(Path(folder))
             finally:
                 process.send_signal(signal.SIGTERM)
                 process.communicate(timeout=60)
-
-
-@contextmanager
-def _environment(given: dict[str, str]) -> Iterator[None]:
-    before = dict(os.environ)
-    os.environ.update(given)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 def _signal(pids: Sequence[int], kind: signal.Signals) -> None:

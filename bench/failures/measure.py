@@ -106,7 +106,7 @@ def measured(root: Path, checkout: Path, visits: int, say: Callable[[str], None]
     folder = root / "events"
     folder.mkdir(parents=True)
     say("the cluster starts")
-    with started(checkout) as cluster:
+    with started(checkout) as cluster, cluster.used():
         settings = _SETTINGS.format(events=folder)
         project = project_in(root, settings, NAME, MODULE.format(visits=visits), checkout / ".firnline" / "jars")
         bench = _Bench(project, cluster, checkout, say)
