@@ -28,6 +28,7 @@ from firnline.model.feed import EVENTS, Feed
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.names import BOOKKEEPING, DIFF, QUARANTINE
 from firnline.model.outline import Outline, difference
+from firnline.plan.agreement import Agreement
 from firnline.plan.changing import Approval, check_change
 from firnline.plan.evolving import evolution
 from firnline.plan.safepoint import compacted
@@ -108,11 +109,8 @@ class StageRun:
 
     def plan(self) -> str | None:
         """The fingerprint of the stage's plan today; None if it is taken as it stands or does not say all."""
-        heads = {name: self.project.log(self.declared.graph.name, name).head() for name in self.collection.inputs}
         with told(self.collection, "plan", self.project.settings):
-            frames = {name: self.input(name, head) for name, head in heads.items() if head is not None}
-            made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
-            outline = plan_of(self.session, self.collection, frames, made, self.declared.graph, self._names).outline
+            outline = self.planned(self._heads()).outline
         return None if outline is None else outline.plan
 
     def check_rebuildable(self) -> None:
@@ -141,11 +139,8 @@ class StageRun:
             given.failed(error)
 
     def _prepared(self, *, is_written: bool) -> Derived:
-        heads = {name: self.project.log(self.declared.graph.name, name).head() for name in self.collection.inputs}
-        inputs = {name: head for name, head in heads.items() if head is not None}
-        frames = {name: self.input(name, head) for name, head in inputs.items()}
-        made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
-        plan = plan_of(self.session, self.collection, frames, made, self.declared.graph, self._names, self.fitted)
+        inputs = self._heads()
+        plan = self.planned(inputs)
         destination = Rebuilding.beside(self.into(plan.frame.schema), is_written=is_written)
         lineages = {name: self.lineage(name, head) for name, head in inputs.items()}
         return Derived(self, plan, destination, lineages, destination.parts)
@@ -153,10 +148,7 @@ class StageRun:
     def _replayed(self, given: SourceEpoch, destination: Rewriting, is_corrected: bool) -> Staged | Verdict:
         generation = destination.head.description.generation
         if self.collection.kind == "stage":
-            heads = {name: self.project.log(self.declared.graph.name, name).head() for name in self.collection.inputs}
-            frames = {name: self.input(name, head) for name, head in heads.items() if head is not None}
-            made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
-            plan = plan_of(self.session, self.collection, frames, made, self.declared.graph, self._names, self.fitted)
+            plan = self.planned(self._heads())
             if destination.log.collection == self.collection.name:
                 destination.check(plan.frame.schema)
             derived = Derived(self, plan, destination, {}, destination.parts, "replay" if is_corrected else None)
@@ -247,14 +239,12 @@ class StageRun:
 
     def _derived(self, generation: int, inputs: Mapping[str, Head], began: float) -> Published:
         control = self.project.control(self.declared.graph.name)
-        mark = control.gaps().mark(self.collection.name)
+        agreed = control.agreement()
+        mark = agreed.gaps.mark(self.collection.name)
         if mark is not None:  # it speaks of logs as they are after it was set
-            heads = {name: self.project.log(self.declared.graph.name, name).head() for name in inputs}
-            inputs = {name: head for name, head in heads.items() if head is not None}
-        frames = {name: self.input(name, head) for name, head in inputs.items()}
-        made = made_of(self.session, self.declared, self.collection, frames, self.epoch.upper)
-        plan = plan_of(self.session, self.collection, frames, made, self.declared.graph, self._names, self.fitted)
-        self._check_change(plan, control.agreement().approvals, self.epoch.lower)
+            inputs = self._heads()
+        plan = self.planned(inputs, agreed)
+        self._check_change(plan, agreed.approvals, self.epoch.lower)
         note(self.project, self.declared.graph, self.collection, plan)
         destination = self.into(plan.frame.schema, renamed=self._renamed(plan.outline))
         checks = self._checks(destination)
@@ -345,10 +335,18 @@ class StageRun:
             return None, {}
         return made_by, names_today(table, newest.snapshot, made_by.columns)
 
-    @property
-    def _names(self) -> Mapping[str, str]:
-        """What the collections of the plan are known as that are called otherwise today."""
-        return known_names(self.project, self.declared.graph, self.collection)
+    def _heads(self) -> dict[str, Head]:
+        """The inputs that have a log, as it is now."""
+        heads = {name: self.project.log(self.declared.graph.name, name).head() for name in self.collection.inputs}
+        return {name: head for name, head in heads.items() if head is not None}
+
+    def planned(self, inputs: Mapping[str, Head], agreed: Agreement | None = None) -> StagePlan:
+        """The stage's plan over its inputs at this epoch; ``agreed`` is what the control table says, if that is known."""
+        graph, collection = self.declared.graph, self.collection
+        frames = {name: self.input(name, head) for name, head in inputs.items()}
+        made = made_of(self.session, self.declared, collection, frames, self.epoch.upper)
+        names = known_names(self.project, graph, collection, agreed=agreed)
+        return plan_of(self.session, collection, frames, made, graph, names, self.fitted)
 
     def input(self, name: str, head: Head) -> DataFrame:
         """The state of an input at this epoch, however far its log has gone since."""

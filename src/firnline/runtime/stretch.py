@@ -37,8 +37,6 @@ from firnline.runtime.attempt import Apart, Digests, Published
 from firnline.runtime.derived import Derived
 from firnline.runtime.evaluation import in_order, told
 from firnline.runtime.intake import adopts, intake_of
-from firnline.runtime.renaming import known_names
-from firnline.runtime.stage_plan import made_of, plan_of
 from firnline.runtime.stage_run import StageRun
 from firnline.runtime.writing import Destination
 from firnline.tables.log import Entry, Head
@@ -119,16 +117,15 @@ class Stretch:
         own = first.project.log(graph.name, collection.name).head()
         if own is None or own.snapshot is None:
             return Apart("its first epoch is computed from the whole state")
-        if first.project.control(graph.name).gaps().mark(collection.name) is not None:
+        agreed = first.project.control(graph.name).agreement()
+        if agreed.gaps.mark(collection.name) is not None:
             return Apart("a gap opened or closed")
         runs = self.runs[: length(self._changes(), FEW)]
         if len(runs) < 2:
             return Apart("its epochs change many rows")
         began = time.monotonic()
         span = replace(first, epoch=Epoch(first.epoch.lower, runs[-1].epoch.upper))
-        frames = {name: span.input(name, head) for name, head in self.inputs.items()}
-        made = made_of(span.session, span.declared, collection, frames, span.epoch.upper)
-        plan = plan_of(span.session, collection, frames, made, graph, known_names(span.project, graph, collection), span.fitted)
+        plan = span.planned(self.inputs, agreed)
         reason = str(plan.refusal) if plan.steps is None else apart(plan.steps)
         if reason is not None:
             return Apart(reason, is_lasting=True)
