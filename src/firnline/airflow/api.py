@@ -182,9 +182,9 @@ class Api:
         """Whether all runs of the backfill have ended."""
         return self._call("GET", f"backfills/{backfill}")["completed_at"] is not None
 
-    def clear(self, dag: str, run: str, tasks: tuple[str, ...] = (), *, only_failed: bool = False) -> None:
+    def clear(self, dag: str, run: str, tasks: tuple[str, ...] = ()) -> None:
         """Let tasks of a run (all by default) run again."""
-        body = {"dry_run": False, "dag_run_id": run, "only_failed": only_failed, "reset_dag_runs": True}
+        body = {"dry_run": False, "dag_run_id": run, "only_failed": False, "reset_dag_runs": True}
         if tasks:
             body["task_ids"] = list(tasks)
         self._call("POST", f"dags/{dag}/clearTaskInstances", json=body)

@@ -93,9 +93,9 @@ class Component:
             self._warden.wait()
         warden.end_family(self._warden.pid, 0)  # nobody is left, unless the warden itself was killed
 
-    def last_lines(self, count: int = 15) -> str:
+    def last_lines(self) -> str:
         """The end of its output."""
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])
 
 
 class Server:
@@ -169,10 +169,10 @@ class Server:
                 )
             self._start(component.name, component.command)
 
-    def wait_until_healthy(self, seconds: float = _START_SECONDS) -> None:
+    def wait_until_healthy(self) -> None:
         """Wait until every component says that it works."""
         parts = ["metadatabase", *(name.replace("-", "_") for name in self._workers)]
-        self.wait("Airflow to be healthy", lambda: self.api.is_healthy(*parts), seconds)
+        self.wait("Airflow to be healthy", lambda: self.api.is_healthy(*parts), _START_SECONDS)
 
     def wait_until_parsed(self, dag: str, seconds: float = _START_SECONDS) -> None:
         """Wait until the DAG was parsed since the server was started; an import error is raised as an error."""

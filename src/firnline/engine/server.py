@@ -140,13 +140,13 @@ class Engine:
         raise FirnlineError("ENGINE_UNAVAILABLE", f"the engine's process {state.pid} does not end")
 
     @contextmanager
-    def used(self, patience: float = _START_SECONDS) -> Iterator[Endpoint]:
+    def used(self) -> Iterator[Endpoint]:
         """Where it answers, which holds while inside: it drains only afterwards. One that is starting is waited for.
 
         Raises:
             FirnlineError: ENGINE_UNAVAILABLE, where none runs, or it is ending.
         """
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + _START_SECONDS
         while True:
             state = self.state()
             if state is None:
@@ -159,7 +159,7 @@ class Engine:
                         yield state.endpoint
                         return
             if time.monotonic() > deadline:
-                raise FirnlineError("ENGINE_UNAVAILABLE", f"the engine did not answer in {patience:.0f} s")
+                raise FirnlineError("ENGINE_UNAVAILABLE", f"the engine did not answer in {_START_SECONDS:.0f} s")
             time.sleep(_PAUSE)
 
     @contextmanager
@@ -195,9 +195,9 @@ class Engine:
         with self._in_use() as file:
             return _locked(file, fcntl.LOCK_EX)
 
-    def last_lines(self, count: int = 15) -> str:
+    def last_lines(self) -> str:
         """The end of its output."""
-        return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:]) if self.log.exists() else ""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-15:]) if self.log.exists() else ""
 
 
 def supervisor_command(settings: Settings) -> list[str]:

@@ -151,14 +151,14 @@ def grown(prices: Prices, shape: Shape) -> tuple[Growth, ...]:
     )
 
 
-def limits_of_size(prices: Prices, shape: Shape, size: int = HUGE_BYTES) -> list[Limit]:
-    """What breaks, the first thing first, when a stage's inputs have so many bytes, and rows as wide and parts as many as now."""
-    times = size / shape.bytes
+def limits_of_size(prices: Prices, shape: Shape) -> list[Limit]:
+    """What breaks, the first thing first, when a stage's inputs have ``HUGE_BYTES``, with as wide rows and as many parts."""
+    times = HUGE_BYTES / shape.bytes
     rows = shape.rows * times
     compute = max(prices.change, prices.state)
     scan = prices.state * shape.state * times
     part = 2 * compute * rows / shape.parts  # figures are those of two cores, and a part is one task
-    files = max(shape.files, ceil(size / FILE_BYTES))
+    files = max(shape.files, ceil(HUGE_BYTES / FILE_BYTES))
     more = 2 ** ceil(log2(max(part / shape.interval, 1))) * shape.parts
     found = [
         Limit(
@@ -185,9 +185,9 @@ def limits_of_size(prices: Prices, shape: Shape, size: int = HUGE_BYTES) -> list
     return _sorted(found)
 
 
-def limits_of_number(prices: Prices, interval: float, collections: int = MANY_COLLECTIONS) -> list[Limit]:
-    """What breaks, the first thing first, when a project has so many collections as small as one that changes little."""
-    fixed = prices.fixed * collections
+def limits_of_number(prices: Prices, interval: float) -> list[Limit]:
+    """What breaks, the first thing first, when a project has ``MANY_COLLECTIONS`` as small as one that changes little."""
+    fixed = prices.fixed * MANY_COLLECTIONS
     return _sorted(
         [
             Limit(
@@ -198,13 +198,13 @@ def limits_of_number(prices: Prices, interval: float, collections: int = MANY_CO
             ),
             Limit(
                 "starting a task of Airflow's for each",
-                TASK * collections,
+                TASK * MANY_COLLECTIONS,
                 interval,
                 'tasks="per-epoch", several pipelines, several schedulers',
             ),
             Limit(
                 "commits to one catalog, one at a time",
-                COMMIT * collections,
+                COMMIT * MANY_COLLECTIONS,
                 interval,
                 "a catalog in PostgreSQL, where tables are committed beside one another; SQLite does one at a time",
             ),

@@ -57,8 +57,6 @@ class Merged:
     merge: Merge
     rows: int
     """The rows of it that are left."""
-    bytes_out: int
-    """Bytes of the files that the log does not name any more."""
     bytes: int
     """Bytes that were written."""
     seconds: float
@@ -150,7 +148,7 @@ class _Merging:
         if verdict is not Verdict.FREE:
             return None
         rows = sum(digest.rows for digest in digests.values())
-        return Merged(self.planned, rows, sum(file.bytes for file in going), self._written(attempt), time.monotonic() - began)
+        return Merged(self.planned, rows, self._written(attempt), time.monotonic() - began)
 
     def _written(self, attempt: str) -> int:
         entry = next((entry for entry in self.log.entries() if entry.attempt == attempt), None)

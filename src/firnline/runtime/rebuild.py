@@ -111,7 +111,7 @@ def sidecar(project: Project, graph: Graph, log: Holding, snapshot: int, session
             of.input: _input(of.input_generation, of.input_upper, of.input_snapshot, of.rows, of.parts) for of in line.inputs
         }
     else:
-        digests, inputs = _added(project, session(), table, entry), _inputs(project, graph, log, entry)
+        digests, inputs = _added(session(), table, entry), _inputs(project, graph, log, entry)
     total = sum(digests.values(), Digest())
     if (total.rows, total.weight) != (entry.rows, entry.weight):
         what = f"{log.pipeline}.{log.collection}: {entry.rows} rows were published, {total.rows} are known of {entry.sidecar}"
@@ -164,7 +164,7 @@ def _input(generation: int, upper: int, snapshot: int, rows: int, parts: str) ->
     return Input(generation, upper, snapshot, rows, "same" if parts == "same" else "all")
 
 
-def _added(project: Project, session: SparkSession, table: Log, entry: Entry) -> dict[tuple[int, int], Digest]:
+def _added(session: SparkSession, table: Log, entry: Entry) -> dict[tuple[int, int], Digest]:
     """The digests of the rows as they stand in storage."""
     from pyspark.errors import PySparkException
 

@@ -186,12 +186,12 @@ def merged(rows: pa.Table, further: list[str]) -> pa.Table:
     """Equal rows merged into one with the sum of their weights, zeros dropped."""
     names = [name for name in rows.column_names if name not in (EPOCH, DIFF)] + further
     if any(kinds.is_nested(rows.schema.field(name).type) for name in names):
-        return _merged_in_python(rows.select([*names, DIFF]), names)
+        return _merged_in_python(rows.select([*names, DIFF]))
     summed = rows.group_by(names).aggregate([(DIFF, "sum")]).rename_columns([*names, DIFF])
     return summed.filter(pc.not_equal(summed[DIFF], 0))
 
 
-def _merged_in_python(rows: pa.Table, names: list[str]) -> pa.Table:
+def _merged_in_python(rows: pa.Table) -> pa.Table:
     """The same for lists, maps and structs, which Arrow does not group by."""
     weights: Counter[str] = Counter()
     first: dict[str, dict[str, Any]] = {}
