@@ -16,17 +16,9 @@ from airflow.sdk import DAG, CronDataIntervalTimetable, DeltaDataIntervalTimetab
 from firnline.airflow.alerting import deadline_of
 from firnline.airflow.assets import assets_of
 from firnline.airflow.documenting import described, first_sentence, of_collection
+from firnline.airflow.housekeeping import BranchOperator, MaintenanceOperator, RepairOperator, ReplicateOperator
 from firnline.airflow.names import MAINTENANCE, REPAIR, REPLICATE, epoch_task
-from firnline.airflow.operator import (
-    AdvanceOperator,
-    BranchOperator,
-    CompleteOperator,
-    FrontierSensor,
-    MaintenanceOperator,
-    RepairOperator,
-    ReplicateOperator,
-    SinkOperator,
-)
+from firnline.airflow.operator import AdvanceOperator, CompleteOperator, FrontierSensor, SinkOperator
 from firnline.airflow.retrying import ByCode
 from firnline.errors import FirnlineError
 from firnline.model.epoch import Schedule, to_datetime

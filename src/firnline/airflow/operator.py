@@ -1,8 +1,4 @@
-"""The kinds of task. One for epoch e means: advance this collection through e. Run twice, late or at once, it harms nothing.
-
-Every refusal reaches the task's log with its code: a terminal one ends the task (no retry can help), a retryable one lets Airflow
-try again. A task that is ended from outside uses up no try.
-"""
+"""The kinds of task of an epoch. One for e means: advance a collection through e. Run twice, late or at once it harms nothing."""
 
 from __future__ import annotations
 
@@ -10,9 +6,6 @@ import hashlib
 import json
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -22,24 +15,19 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk import BaseHook, BaseOperator, BaseSensorOperator
-from airflow.sdk.exceptions import (
-    AirflowException,
-    AirflowFailException,
-    AirflowNotFoundException,
-    AirflowRescheduleException,
-)
+from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
 
 from firnline.airflow.assets import tell
 from firnline.airflow.connection import Cold, Warm, check_provider, where
 from firnline.airflow.metrics import emit
+from firnline.airflow.task import interruption, loaded, project_of, telling, told
 from firnline.airflow.warden import family
-from firnline.engine.launch import CLUSTER, driver_environment, submission
+from firnline.engine.launch import CLUSTER, submission
 from firnline.engine.server import Engine
 from firnline.errors import FirnlineError
 from firnline.model.epoch import Epoch, to_micros
 from firnline.plan.advance import check_over
 from firnline.plan.rewinding import FORCED
-from firnline.runtime.chatter import hush
 from firnline.settings import Settings
 from firnline.world import world
 
@@ -48,9 +36,6 @@ if TYPE_CHECKING:
     from firnline.runtime.project import Project
 
 CONNECTION = "spark_default"
-PAUSE = timedelta(seconds=10)
-"""Before an interrupted task goes on: a scheduler has seen its end by then, and one that is ending does not start it again."""
-
 PATIENCE = timedelta(days=7)
 """How long an epoch waits for another pipeline."""
 
@@ -92,17 +77,16 @@ class AdvanceOperator(SparkSubmitOperator):
 
     def execute(self, context: Any) -> str:  # type: ignore[override]  # the provider's returns nothing
         """Do it; the outcome is "kept" or "computed"."""
-        subject = self.collection or self.pipeline
-        try:
-            project, graph = _loaded(self.root, self.pipeline)
+        what = self.collection or self.pipeline
+        with telling(self, what):
+            project, graph = loaded(self.root, self.pipeline)
             epoch = epoch_of(graph, context)
-            subject = f"{subject} at {graph.schedule.label(epoch.lower)}"
+        subject = f"{what} at {graph.schedule.label(epoch.lower)}"
+        with telling(self, subject):
             outcome = self._outcome(context, project, graph, epoch, subject)
             if self.collection is None:
                 _complete(self, project, graph, epoch, context)
-            return outcome
-        except FirnlineError as error:
-            raise _told(self, subject, str(error), error.retryable) from None
+        return outcome
 
     def _outcome(self, context: Any, project: Project, graph: Graph, epoch: Epoch, subject: str) -> str:
         from firnline.runtime.rerun import Rerun
@@ -143,7 +127,7 @@ class AdvanceOperator(SparkSubmitOperator):
     def _lineage(self, context: Any) -> Any:
         from firnline.airflow.openlineage import Telling
 
-        project, graph = _loaded(self.root, self.pipeline)
+        project, graph = loaded(self.root, self.pipeline)
         names = [self.collection] if self.collection else [each.name for each in graph.collections]
         return Telling(project, graph).makes(names, None if context is None else epoch_of(graph, context))
 
@@ -173,7 +157,7 @@ class AdvanceOperator(SparkSubmitOperator):
                 self.log.info("Spark runs on the engine at %s", endpoint)
                 return warmly_advanced(project, self.pipeline, self.collection, epoch, endpoint, force)
         except _Interrupted:
-            raise _interruption(self) from None
+            raise interruption(self) from None
         finally:
             self._is_warm = False
 
@@ -192,16 +176,16 @@ class AdvanceOperator(SparkSubmitOperator):
             more = ["--report", str(report), *(("--force", force) if force else ())]
             self.application_args = [*(self.application_args or ()), *more]
             if self._interrupted:
-                raise _interruption(self)
+                raise interruption(self)
             try:
                 super().execute(context)
             except AirflowException:
                 if self._interrupted:
-                    raise _interruption(self) from None
+                    raise interruption(self) from None
                 error = _read(report).get("error")
                 if not error:
                     raise
-                raise _told(self, "", _sentence(error), bool(error["retryable"])) from None  # it names collection and epoch
+                raise told(self, "", _sentence(error), bool(error["retryable"])) from None  # it names collection and epoch
             found = _read(report)
         if not found:
             raise AirflowException(f"{subject}: the Spark driver ended without a report")
@@ -212,18 +196,18 @@ class AdvanceOperator(SparkSubmitOperator):
         self.application_args = [*(self.application_args or ()), *(("--force", force) if force else ())]
         self.durable = self.durable and self._yarn_track_via_rm_api  # without YARN's own word: a retry goes on from the log
         if self._interrupted:
-            raise _interruption(self)
+            raise interruption(self)
         began = datetime.now(UTC).isoformat()
         try:
             super().execute(context)
         except (AirflowException, RuntimeError):  # the latter where YARN itself is asked
             if self._interrupted:
-                raise _interruption(self) from None
+                raise interruption(self) from None
             since = [each for each in project.failures(self.pipeline).open({}) if each.failed_at >= began]
             failed = next((each for each in since if each.collection in names), None)
             if failed is None:
                 raise
-            raise _told(self, "", failed.message, failed.retryable) from None  # it names collection and epoch
+            raise told(self, "", failed.message, failed.retryable) from None  # it names collection and epoch
         heads = {name: project.log(self.pipeline, name).head() for name in names}
         lacking = [name for name, head in heads.items() if head is None or head.description.upper < epoch.upper]
         if lacking:
@@ -255,14 +239,11 @@ class CompleteOperator(BaseOperator):
 
     def execute(self, context: Any) -> None:
         """Do it, without Spark."""
-        subject = self.pipeline
-        try:
-            project, graph = _loaded(self.root, self.pipeline)
+        with telling(self, self.pipeline):
+            project, graph = loaded(self.root, self.pipeline)
             epoch = epoch_of(graph, context)
-            subject = f"{self.pipeline} at {graph.schedule.label(epoch.lower)}"
+        with telling(self, f"{self.pipeline} at {graph.schedule.label(epoch.lower)}"):
             _complete(self, project, graph, epoch, context)
-        except FirnlineError as error:
-            raise _told(self, subject, str(error), error.retryable) from None
 
 
 class SinkOperator(BaseOperator):
@@ -283,25 +264,21 @@ class SinkOperator(BaseOperator):
 
     def execute(self, context: Any) -> list[str]:
         """Do it; the epochs that were delivered."""
-        from firnline.runtime.project import Project
         from firnline.runtime.sink import deliver
 
-        hush()
         delivered = []
-        try:
-            project = Project.load(Path(self.root))
+        with telling(self, self.sink):
+            project = project_of(self.root)
             for each in deliver(project, project.declared(self.pipeline), self.sink, _connection):
                 self.log.info("delivered: %s has %s", self.sink, each.epoch)
                 delivered.append(each.epoch)
-        except FirnlineError as error:
-            raise _told(self, self.sink, str(error), error.retryable) from None
         return delivered
 
     def get_openlineage_facets_on_start(self) -> Any:
         """What OpenLineage's provider asks for, if it is there: which collections are delivered."""
         from firnline.airflow.openlineage import Telling
 
-        project, graph = _loaded(self.root, self.pipeline)
+        project, graph = loaded(self.root, self.pipeline)
         return Telling(project, graph).reads(next(each.inputs for each in graph.sinks if each.name == self.sink))
 
 
@@ -334,12 +311,10 @@ class FrontierSensor(BaseSensorOperator):
 
     def poke(self, context: Any) -> bool:
         """Whether it is."""
-        try:
-            project, graph = _loaded(self.root, self.pipeline)
+        with telling(self, self.pipeline):
+            project, graph = loaded(self.root, self.pipeline)
             epoch = epoch_of(graph, context)
             frontier = project.control(self.other).frontier()
-        except FirnlineError as error:
-            raise _told(self, self.pipeline, str(error), error.retryable) from None
         label = graph.schedule.label
         if frontier is not None and frontier.upper >= epoch.upper:
             return True
@@ -347,192 +322,6 @@ class FrontierSensor(BaseSensorOperator):
         needed = f"{label(epoch.lower)} of {self.pipeline} needs it up to {label(epoch.upper)}"
         self.log.info("%s is complete %s; %s", self.other, there, needed)
         return False
-
-
-class CommandOperator(BaseOperator):
-    """A command of ``firnline`` for all pipelines of a project, in a process of its own, which may start a driver.
-
-    Args:
-        root: The project's folder.
-        kwargs: What every operator takes.
-    """
-
-    def __init__(self, *, root: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.root = root
-        self._process: subprocess.Popen[str] | None = None
-        self._interrupted = False
-
-    def on_kill(self) -> None:
-        """End the command and the driver below it; when the task runs again, it goes on from the logs."""
-        self._interrupted = True
-        if self._process is not None and self._process.poll() is None:
-            for pid in (*family(self._process.pid), self._process.pid):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-
-    def _ran(self, settings: Settings, *words: str) -> bool:
-        """Run it, its output in the task's log; whether it ended well."""
-        command = [sys.executable, "-c", "from firnline.cli import main; main()", *words]
-        environment = {**os.environ, **driver_environment(settings, settings.spark_master)}
-        self._process = subprocess.Popen(
-            command, cwd=self.root, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        if self._interrupted:
-            self.on_kill()  # which came before there was a process
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self.log.info(line.rstrip())
-        is_well = self._process.wait() == 0
-        if self._interrupted and not is_well:
-            raise _interruption(self)
-        return is_well
-
-
-class RepairOperator(CommandOperator):
-    """Compare all logs of a project with storage, and make again what is lost; Spark runs only if rows are to be computed.
-
-    A run's configuration may name one thing to look at: ``{"collection": "PIPELINE"}`` or ``"PIPELINE.COLLECTION"``.
-    """
-
-    def execute(self, context: Any) -> str:
-        """Do it; the outcome is "whole" or "repaired"."""
-        from firnline.runtime.project import Project
-        from firnline.runtime.repair import planned
-
-        hush()
-        project = Project.load(Path(self.root))
-        run = context.get("dag_run")
-        asked = None if run is None or not run.conf else run.conf.get("collection")
-        try:
-            plan = planned(project, asked if asked is None else str(asked))
-        except FirnlineError as error:
-            raise _told(self, "", str(error), error.retryable) from None
-        for refusal in plan.refusals:
-            self.log.error("%s.%s stays as it is: %s", refusal.pipeline, refusal.collection, refusal.what)
-        if not plan.steps and not plan.refusals:
-            self.log.info("all logs are whole")
-            return "whole"
-        if not self._ran(project.settings, "repair", *(() if asked is None else ("--", str(asked)))):
-            raise _told(self, "", "something is still damaged; the lines above say what and why", False)
-        return "repaired"
-
-
-class MaintenanceOperator(CommandOperator):
-    """Keep all logs of a project small, in short steps within a budget; Spark runs only if layers are to be merged.
-
-    Args:
-        root: The project's folder.
-        minutes: No step begins later than so many minutes after the first.
-        kwargs: What every operator takes.
-    """
-
-    def __init__(self, *, root: str, minutes: float, **kwargs: Any) -> None:
-        super().__init__(root=root, **kwargs)
-        self.minutes = minutes
-
-    def execute(self, context: Any) -> str:
-        """Do it; the outcome is "tidy" or "maintained"."""
-        from firnline.runtime.maintain import grace_of, is_tidy
-        from firnline.runtime.project import Project
-
-        hush()
-        project = Project.load(Path(self.root))
-        try:
-            graphs, broken = project.graphs()
-            done = "tidy" if all(is_tidy(project, graph, grace_of(project)) for graph in graphs) else "maintained"
-        except FirnlineError as error:
-            raise _told(self, "", str(error), error.retryable) from None
-        if done == "tidy":
-            self.log.info("nothing to do")
-        elif not self._ran(project.settings, "maintain", "--minutes", str(self.minutes)) and not broken:
-            raise _told(self, "", "something could not be done; the lines above say what and why", True)
-        if broken:
-            raise _told(self, "", _unloaded(broken), False)
-        return done
-
-
-class BranchOperator(CommandOperator):
-    """Run a branch of a pipeline, which the run's parameter names; Spark runs only if something is to be computed.
-
-    A run with a logical date brings it through the epoch around that, if the pipeline has it; one without, through all there is.
-
-    Args:
-        root: The project's folder.
-        pipeline: The pipeline's name.
-        kwargs: What every operator takes.
-    """
-
-    def __init__(self, *, root: str, pipeline: str, **kwargs: Any) -> None:
-        super().__init__(root=root, **kwargs)
-        self.pipeline = pipeline
-
-    def execute(self, context: Any) -> str:
-        """Do it; the outcome is "kept" or "run"."""
-        from firnline.model.names import branch_space
-        from firnline.runtime.branch_run import missing
-
-        branch = str(context["params"]["branch"])
-        try:
-            project, graph = _loaded(self.root, self.pipeline)
-            epochs = missing(project, branch_space(self.pipeline, branch))
-        except FirnlineError as error:
-            raise _told(self, branch, str(error), error.retryable) from None
-        date = context.get("logical_date")
-        last = None if date is None else graph.schedule.point(date.isoformat())
-        wanted = [epoch for epoch in epochs if last is None or epoch.lower <= last]
-        if not wanted:
-            self.log.info("kept: the branch already holds what is asked for")
-            return "kept"
-        words = ("--pipeline", self.pipeline, "--to", graph.schedule.label(wanted[-1].lower))
-        if not self._ran(project.settings, "branch", "run", branch, *words):
-            raise _told(self, branch, "the branch could not be run; the lines above say why", False)
-        return "run"
-
-
-class ReplicateOperator(BaseOperator):
-    """Copy what all pipelines of a project published to their replicas, without Spark.
-
-    Args:
-        root: The project's folder.
-        kwargs: What every operator takes.
-    """
-
-    def __init__(self, *, root: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.root = root
-
-    def execute(self, context: Any) -> int:
-        """Do it; the number of batches that were copied."""
-        from firnline.runtime.project import Project
-        from firnline.runtime.replicate import Copied, replicate
-
-        hush()
-
-        def copying(each: Copied) -> None:
-            self.log.info("%s of [%s, %s) is at %s", each.collection, each.lower, each.upper, each.place)
-
-        copied, failed = 0, []
-        try:
-            project = Project.load(Path(self.root))
-            graphs, broken = project.graphs()
-            for graph in graphs:
-                if graph.replicas:
-                    found = replicate(project, graph, copying)
-                    copied += len(found.copied)
-                    failed += [each.error for each in found.failed]
-                    self.log.info("%s: %s batches wait, %s epochs are due", graph.name, found.waiting, found.queued)
-        except FirnlineError as error:
-            raise _told(self, "", str(error), error.retryable) from None
-        if failed:
-            raise _told(self, "", "; ".join(map(str, failed)), all(error.retryable for error in failed))
-        if broken:
-            raise _told(self, "", _unloaded(broken), False)
-        return copied
-
-
-def _unloaded(broken: Mapping[str, FirnlineError]) -> str:
-    return "; ".join(f"{name} was left out: {problem}" for name, problem in broken.items())
 
 
 def _complete(task: BaseOperator, project: Project, graph: Graph, epoch: Epoch, context: Any) -> None:
@@ -572,14 +361,6 @@ def forced(context: Any) -> str | None:
     return f"{FORCED}{hashlib.sha256(told.encode()).hexdigest()[:12]}"
 
 
-def _loaded(root: str, pipeline: str) -> tuple[Project, Graph]:
-    from firnline.runtime.project import Project
-
-    hush()
-    project = Project.load(Path(root))
-    return project, project.graph(pipeline)
-
-
 def _read(report: Path) -> dict[str, Any]:
     if not report.exists():
         return {}
@@ -590,16 +371,3 @@ def _read(report: Path) -> dict[str, Any]:
 def _sentence(error: dict[str, Any]) -> str:
     place = f" ({error['where']})" if error.get("where") else ""
     return f"{error['code']}: {error['what']}{place}. {error['todo']}"
-
-
-def _interruption(task: BaseOperator) -> AirflowRescheduleException:
-    """Lets the task run again as the same try. Where somebody set its state, Airflow keeps that instead."""
-    task.log.warning("interrupted: Airflow or somebody ended the driver; when the task runs again, it goes on from the log")
-    return AirflowRescheduleException(datetime.now(UTC) + PAUSE)  # type: ignore[no-untyped-call]
-
-
-def _told(task: BaseOperator, subject: str, message: str, retryable: bool) -> AirflowException:
-    """The error as Airflow's own, after saying it in the task's log, where a traceback would drown it."""
-    text = f"{subject}: {message}" if subject else message
-    task.log.error(text)
-    return AirflowException(text) if retryable else AirflowFailException(text)

@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 from airflow.sdk.exceptions import AirflowRescheduleException
 
-from firnline.airflow.operator import CommandOperator, RepairOperator
+from firnline.airflow.housekeeping import CommandOperator, RepairOperator
 from tests.project import make_project
 
 SLOW = """

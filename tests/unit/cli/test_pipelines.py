@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from firnline.airflow.operator import MaintenanceOperator, ReplicateOperator
+from firnline.airflow.housekeeping import MaintenanceOperator, ReplicateOperator
 from firnline.cli.collection import found, found_in_main
 from firnline.cli.pipelines import asked
 from firnline.errors import FirnlineError
