@@ -1,4 +1,4 @@
-"""The kinds of task beside the epochs: they look after logs, branches and copies. Run twice, late or at once, it harms nothing."""
+"""The kinds of task beside the epochs, for logs, branches and copies. Run twice, late or at once, it harms nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds of task of an epoch. One for e means: advance a collection through e. Run twice, late or at once it harms nothing."""
+"""The kinds of task of an epoch. One for e: advance this collection through e. Run twice, late or at once, it harms nothing."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from firnline.plan.verification import (
     covers,
     data_of,
     missing,
-    published_digests,
+    published_rows,
     uncovered,
 )
 
@@ -219,8 +219,7 @@ def steps_for(
 def _restoring(log: Holding, damage: Sequence[Problem], paths: Sequence[str], cells: tuple[Cell, ...], copies: Copies) -> Step:
     """The files that come back as they were, and the rows in them."""
     about = [each for each in damage if each.file in paths] or [each for each in damage if each.about == "data"]
-    digests = published_digests(log)
-    rows = sum(digests[cell].rows for cell in cells if cell in digests)
+    rows = sum(published_rows(log, cells).values())
     why = _why(about, about[0].about) if about else ""
     found = tuple((path, copies[path]) for path in paths)
     return Step(log.pipeline, log.collection, "files", why, cells, rows, copies=found)
@@ -311,8 +310,7 @@ def _rows(log: Holding, damage: Sequence[Problem], lost: Collection[Cell]) -> St
         if more == cells:
             break
         cells = more
-    digests = published_digests(log)
-    rows = {cell: digests[cell].rows for cell in cells if cell in digests}
+    rows = published_rows(log, cells)
     return Step(
         log.pipeline,
         log.collection,
@@ -369,8 +367,7 @@ def retry(log: Holding, graph: Graph) -> Step | None:
     cells = sorted(cell for cell in missing(log) if any(cell in gap for gap in gaps))
     if not cells:
         return None
-    digests = published_digests(log)
-    rows = {cell: digests[cell].rows for cell in cells if cell in digests}
+    rows = published_rows(log, cells)
     return Step(
         log.pipeline,
         log.collection,

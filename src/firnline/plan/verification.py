@@ -254,6 +254,12 @@ def published_digests(log: Holding) -> dict[Cell, Digest]:
     return {cell: digest for cell, digest in added.items() if digest.rows}
 
 
+def published_rows(log: Holding, cells: Iterable[Cell]) -> dict[Cell, int]:
+    """How many rows, insertions and removals, were published of some (epoch, part), where there were any."""
+    digests = published_digests(log)
+    return {cell: digests[cell].rows for cell in cells if cell in digests}
+
+
 def digest_problems(log: Holding, found: Mapping[Cell, Digest], unread: Mapping[Cell, str]) -> Iterator[Problem]:
     """Where rows as stored do not add up to the sidecars' digests, or cannot be read; epochs without a sidecar are left out."""
     expected = expected_digests(log)

@@ -22,7 +22,7 @@ from firnline.model.graph import Graph
 from firnline.model.stored_file import StoredFile
 from firnline.plan.completeness import Same, touched
 from firnline.plan.repairing import Step, owner, taken_out
-from firnline.plan.verification import Holding, covers, data_of, missing, published_digests
+from firnline.plan.verification import Holding, covers, data_of, missing, published_digests, published_rows
 from firnline.runtime.beside import is_readable, rows_beside
 from firnline.runtime.exchange import exchange, files
 from firnline.runtime.project import Project
@@ -49,7 +49,7 @@ def leave_out(project: Project, graph: Graph, log: Holding, step: Step, cells: C
     gap = _opened(project, graph, log, new, why) if new else noted[0]
     out = files(log, cells)
     if out or step.manifests:
-        rows = _rows(log, cells)
+        rows = sum(published_rows(log, cells).values())
         note = Repair(log.collection, world().new_id(), tuple(sorted(cells)), tuple(sorted(out)), (), rows, 0, 0.0, gap.id)
         change = Exchange(out=out, manifests=step.manifests)
         exchange(project.log(graph.name, log.collection), log, note, change)
@@ -73,14 +73,10 @@ def _opened(project: Project, graph: Graph, log: Holding, cells: Collection[Cell
     allowed = f"{graph.name}.{made_by.name}" if made_by.on_loss == "gap" else f"the handler of {graph.name}"
     spans, now = spans_of(set(cells), log.cells()), world().now().isoformat(timespec="seconds")
     before = affected(project, graph, log.collection)
-    gap = begun[0] if begun else Gap(world().new_id(), log.collection, spans, _rows(log, cells), now, allowed, why, before)
+    rows = sum(published_rows(log, cells).values())
+    gap = begun[0] if begun else Gap(world().new_id(), log.collection, spans, rows, now, allowed, why, before)
     project.control(graph.name).change(lambda gaps: gaps.opened(gap))
     return gap
-
-
-def _rows(log: Holding, cells: Collection[Cell]) -> int:
-    digests = published_digests(log)
-    return sum(digests[cell].rows for cell in cells if cell in digests)
 
 
 def affected(project: Project, graph: Graph, collection: str) -> dict[str, int]:

@@ -25,7 +25,7 @@ from firnline.model.graph import Graph
 from firnline.model.names import collection_of
 from firnline.plan.repairing import Plan, Refusal, Step, in_order, made_of, owner, plan, retry, steps_for, to_rewind
 from firnline.plan.restoring import Copies, left
-from firnline.plan.verification import Holding, Problem, problems_of, published_digests
+from firnline.plan.verification import Holding, Problem, problems_of, published_digests, published_rows
 from firnline.runtime import gaps, rebuild, restore
 from firnline.runtime.exchange import exchange, files
 from firnline.runtime.losses import contract_for
@@ -308,8 +308,7 @@ class Mending:
         if not gaps.turned(self.project, self.graph, after):
             return []
         back = tuple(cell for cell in step.cells if not any(cell in gap for gap in self._again(log).gaps))
-        digests = published_digests(after)
-        lost = sum(digests[cell].rows for cell in back)
+        lost = sum(published_rows(after, back).values())
         return [Done(replace(step, cells=back, rows=lost), time.monotonic() - began, lost, recomputed)]
 
     def _again(self, log: Holding) -> Holding:
@@ -414,8 +413,7 @@ class _Replaying:
         cells = tuple(cell for cell in self.step.cells if cell[0] in self.given_up)
         why = "; ".join(dict.fromkeys(f"{error.code}: {error.what}" for error in self.given_up.values()))
         gaps.leave_out(self.mending.project, self.mending.graph, self.log, self.step, cells, why[:_MOST_WORDS])
-        digests = published_digests(self.log)
-        return sum(digests[cell].rows for cell in cells if cell in digests)
+        return sum(published_rows(self.log, cells).values())
 
     @property
     def _table(self) -> Log:
@@ -522,8 +520,7 @@ class _Replaying:
         cells = tuple(cell for cell in self.step.cells if cell[0] in lowers)
         out = files(self.log, cells)
         staged = tuple(each.snapshot for _, each in self.waiting if each.snapshot is not None)
-        digests = published_digests(self.log)
-        lost = sum(digests[cell].rows for cell in cells if cell in digests)
+        lost = sum(published_rows(self.log, cells).values())
         seconds = time.monotonic() - began
         computed = sum(each.computed for _, each in self.waiting)
         note = Repair(self.log.collection, world().new_id(), cells, tuple(sorted(out)), (), lost, computed, seconds)
