@@ -123,7 +123,8 @@ class Derived:
         if any(self._reaches(step) for step in stale):
             return made._whole(generation)
         for step in self.arrangements:
-            made._keep(step)
+            if not self._reaches(step):
+                made._advance(step)
         return made._staged(generation)
 
     def replayed(self, generation: int) -> Staged | Verdict:
@@ -176,36 +177,32 @@ class Derived:
     def _staged(self, generation: int) -> Staged | Verdict:
         if self.plan.steps is None:
             return self._whole(generation)
-        names = self.destination.names
         is_continued = self.is_continued()
         if not is_continued and self.destination.head.snapshot is not None:
             why = "rows left what it reads, or came back" if self.correction else "its plan or what it keeps is new"
             _logger.info("%s is computed in full once: %s", self.run.collection.name, why)
-        ids = dict(zip(self.plan.frame.columns, self.plan.ids, strict=True))
-        given = (self.plan.steps.root, self.destination, [ids[name] for name in names], generation, is_continued)
+        given = (self.plan.steps.root, self.destination, self._ids(None), generation, is_continued)
         return self._computed(*given, is_proven=self._is_proven())
 
     def _is_proven(self) -> bool:
         """Whether the plan shows that the stage's keys identify its rows."""
         assert self.plan.steps is not None
-        ids = dict(zip(self.plan.frame.columns, self.plan.ids, strict=True))
+        ids = self._ids(None)
         return is_unique(self.plan.steps.root, [ids[key] for key in self.run.collection.keys], self._known_keys())
 
     def stretch(self, step: Arrangement | None) -> Gathered | None:
         """The rows of an arrangement, or the stage's own, each with its epoch, of a run over a whole stretch; None if many."""
         assert self.plan.steps is not None
         if step is None:
-            destination, found, is_proven = self.destination, stretched(self.plan.steps.root), self._is_proven()
-            by_name, suffix = dict(zip(self.plan.frame.columns, self.plan.ids, strict=True)), ""
+            destination, found, is_proven, suffix = self.destination, stretched(self.plan.steps.root), self._is_proven(), ""
         else:
-            destination, found, is_proven = self.of_arrangement(step), stretched(step.node), True
-            by_name, suffix = {column.name: column.id for column in step.columns}, step.name[-4:]
+            destination, found, is_proven, suffix = self.of_arrangement(step), stretched(step.node), True, step.name[-4:]
         derivation = Derivation(self._logs(self._leaves(found.node)), RULES, prefix=self._prefix(suffix))
         change = derivation.delta(found.node)
         if change is None:
             return NOTHING
-        names = destination.names
-        rows = named_as(change.relation, [*(by_name[name] for name in names), found.epoch, DIFF], [*names, EPOCH, DIFF])
+        names, ids = destination.names, self._ids(step)
+        rows = named_as(change.relation, [*(ids[name] for name in names), found.epoch, DIFF], [*names, EPOCH, DIFF])
         with shared(self.run.session, derivation.shared):
             return destination.gathered(consolidated(rows, [*names, EPOCH]), self.run.epoch, is_proven=is_proven)
 
@@ -213,8 +210,13 @@ class Derived:
         """The inputs, and which of their parts go into which of the stage's."""
         if self.plan.steps is None:
             return self._with_parts(None, {}, self.destination)
-        ids = dict(zip(self.plan.frame.columns, self.plan.ids, strict=True))
-        return self._with_parts(self.plan.steps.root, ids, self.destination)
+        return self._with_parts(self.plan.steps.root, self._ids(None), self.destination)
+
+    def _ids(self, step: Arrangement | None) -> dict[str, str]:
+        """The ids of an arrangement's columns, or of the stage's own, by their names."""
+        if step is not None:
+            return {column.name: column.id for column in step.columns}
+        return dict(zip(self.plan.frame.columns, self.plan.ids, strict=True))
 
     def _with_parts(self, node: Node | None, ids: Mapping[str, str], destination: Destination) -> Mapping[str, Input]:
         """The inputs, and which of their parts go into which of a log that keeps a node's rows; ``ids`` are of its columns."""
@@ -253,11 +255,6 @@ class Derived:
         is_whole = all(are_changes) and self.correction is None and not is_stale
         return is_whole and is_same and self.run.is_under_its_names()
 
-    def _keep(self, step: Arrangement) -> None:
-        """Advance an arrangement through the epoch."""
-        if not self._reaches(step):
-            self._advance(step)
-
     def _reaches(self, step: Arrangement) -> bool:
         """Whether an arrangement holds the epoch."""
         head = self._log_of(step).head()
@@ -287,17 +284,17 @@ class Derived:
         return self.run.destination(step.name, columns, Placement(keys, keys, self.run.collection.parts if keys else 1))
 
     def _advance(self, step: Arrangement) -> None:
+        """Advance an arrangement through the epoch."""
         began = time.monotonic()
         destination = self.of_arrangement(step)
         self.check_inputs()  # after the head: where that is rewound, they were before it
         generation = destination.head.description.generation
         staged = self._arranged(step, destination, generation)
-        if isinstance(staged, Verdict):
-            if staged is not Verdict.TAKEN:
-                raise FirnlineError("GENERATION_CHANGED", f"{step.name!r} moved while its epoch was computed")
-            return
-        seconds, inputs = time.monotonic() - began, self.inputs_of(step, destination)
-        verdict = destination.publish(staged, self.run.epoch, generation, self.fingerprint, inputs, seconds)
+        if isinstance(staged, Staged):
+            seconds, inputs = time.monotonic() - began, self.inputs_of(step, destination)
+            verdict = destination.publish(staged, self.run.epoch, generation, self.fingerprint, inputs, seconds)
+        else:
+            verdict = staged
         if verdict not in (Verdict.FREE, Verdict.TAKEN):
             raise FirnlineError("GENERATION_CHANGED", f"{step.name!r} moved while its epoch was computed")
 
@@ -311,7 +308,7 @@ class Derived:
 
     def inputs_of(self, step: Arrangement, destination: Destination) -> Mapping[str, Input]:
         """The inputs, and which of their parts go into which of an arrangement's."""
-        return self._with_parts(step.node, {column.name: column.id for column in step.columns}, destination)
+        return self._with_parts(step.node, self._ids(step), destination)
 
     def _arranged(self, step: Arrangement, destination: Destination, generation: int) -> Staged | Verdict:
         """An arrangement's rows of the epoch, staged in its log."""
@@ -320,15 +317,13 @@ class Derived:
         suffix = step.name[-4:]
         if isinstance(step.node, Iterate):
             return self._recursed(step.node, destination, generation, is_continued, suffix)
-        by_name = {column.name: column.id for column in step.columns}
-        ids = [by_name[name] for name in destination.names]
-        return self._computed(step.node, destination, ids, generation, is_continued, suffix)
+        return self._computed(step.node, destination, self._ids(step), generation, is_continued, suffix)
 
     def _computed(
         self,
         node: Node,
         destination: Destination,
-        ids: list[str],
+        ids: Mapping[str, str],
         generation: int,
         is_continued: bool,
         suffix: str = "",
@@ -337,7 +332,7 @@ class Derived:
     ) -> Staged | Verdict:
         """The rows of a node, from what changed or from all there is, staged in its log, in waves if it is much work."""
         leaves = self._leaves(node)
-        making = _Making(node, leaves, destination, dict(zip(destination.names, ids, strict=True)), is_continued, suffix)
+        making = _Making(node, leaves, destination, ids, is_continued, suffix)
         if self.parts is None:
             alike, graph = partial(self._alike, making), self.run.declared.graph
             parts, lower = destination.placement.parts, self.run.epoch.lower

@@ -163,28 +163,18 @@ class Catalog:
         from firnline.tables.appending import append
         from firnline.tables.transaction import SparingTransaction
 
-        loaded = self._loaded(table)
-        _check_clock(table)
-        with self._answering(), SparingTransaction(loaded) as transaction:
+        with self._committing(table) as loaded, SparingTransaction(loaded) as transaction:
             append(transaction, [file for snapshot in staged for file in _files(loaded, snapshot)], summary)
             if staged:
                 ExpireSnapshots(transaction).by_ids(list(staged)).commit()
 
     def append(self, table: Metadata, summary: Mapping[str, str], files: Sequence[DataFile]) -> None:
         """Append data files that another table names, in one transaction that knows no retry."""
-        from firnline.tables.appending import append
-        from firnline.tables.transaction import SparingTransaction
-
-        loaded = self._loaded(table)
-        _check_clock(table)
-        with self._answering(), SparingTransaction(loaded) as transaction:
-            append(transaction, files, summary)
+        self.append_each(table, [(summary, files)])
 
     def append_beside(self, table: Metadata, summary: Mapping[str, str], files: Sequence[DataFile]) -> None:
         """Append data files that another table names, as a snapshot beside the main line."""
-        loaded = self._loaded(table)
-        _check_clock(table)
-        with self._answering():
+        with self._committing(table) as loaded:
             _append_beside(loaded, files, summary)
 
     def written(self, table: Metadata, several: Sequence[pa.Table]) -> list[list[DataFile]]:
@@ -204,9 +194,7 @@ class Catalog:
         from firnline.tables.appending import append
         from firnline.tables.transaction import SparingTransaction
 
-        loaded = self._loaded(table)
-        _check_clock(table)
-        with self._answering(), SparingTransaction(loaded) as transaction:
+        with self._committing(table) as loaded, SparingTransaction(loaded) as transaction:
             for summary, files in several:
                 append(transaction, files, summary)
 
@@ -223,9 +211,7 @@ class Catalog:
         from pyiceberg.exceptions import CommitFailedException
         from pyiceberg.io.pyarrow import _dataframe_to_data_files
 
-        loaded = self._loaded(table)
-        _check_clock(table)
-        with self._answering():
+        with self._committing(table) as loaded:
             files = list(_dataframe_to_data_files(_writable(loaded.metadata), _sorted(loaded, rows), loaded.io))
             try:
                 _append_beside(loaded, files, summary)
@@ -236,9 +222,7 @@ class Catalog:
 
     def gather(self, table: Metadata, staged: Sequence[int], summary: Mapping[str, str]) -> None:
         """Put the files of staged snapshots into one more, beside the main line."""
-        loaded = self._loaded(table)
-        _check_clock(table)
-        with self._answering():
+        with self._committing(table) as loaded:
             _append_beside(loaded, [file for snapshot in staged for file in _files(loaded, snapshot)], summary)
 
     def exchange(self, table: Metadata, summary: Mapping[str, str], change: Exchange) -> None:
@@ -249,9 +233,7 @@ class Catalog:
         from firnline.tables.exchanging import exchanging
         from firnline.tables.transaction import SparingTransaction
 
-        loaded = self._loaded(table)
-        _check_clock(table)
-        with self._answering(), SparingTransaction(loaded) as transaction:
+        with self._committing(table) as loaded, SparingTransaction(loaded) as transaction:
             coming = [file for snapshot in change.staged for file in _files(loaded, snapshot)]
             if change.columns is not None:
                 reshape(transaction, change.columns)  # before the snapshot, which is read by the columns of its time
@@ -273,9 +255,7 @@ class Catalog:
 
         from firnline.tables.evolving import reshape
 
-        loaded = self._loaded(table)
-        _check_clock(table)
-        with self._answering():
+        with self._committing(table) as loaded:
             tasks = loaded.scan().plan_files() if out else ()
             going = [task.file for task in tasks if task.file.file_path in out]
             transaction = loaded.transaction()
@@ -457,6 +437,14 @@ class Catalog:
         """Turn what a catalog and a warehouse do not answer into coded errors."""
         with self.pointers.reachable(), answering(self.warehouse):
             yield
+
+    @contextmanager
+    def _committing(self, table: Metadata) -> Iterator[Table]:
+        """The table for one attempt at a commit that puts a snapshot onto it."""
+        loaded = self._loaded(table)
+        _check_clock(table)
+        with self._answering():
+            yield loaded
 
     def _loaded(self, table: Metadata) -> Table:
         """The table for one attempt at a commit: none if it moved since it was looked at."""
