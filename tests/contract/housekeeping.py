@@ -24,16 +24,13 @@ from firnline.tables.rewinding import undo as undo_rewind
 from firnline.tables.sidecar import Repair, Sidecar
 from firnline.tables.trash import Trash, file_key
 from firnline.world import World
+from tests.happening import Killed
 from tests.simulation.memory import MemoryTables
 
 STORED = pa.schema([("k", pa.string()), ("_epoch", pa.int64()), ("_diff", pa.int64()), ("_part", pa.int32())])
 Rows = dict[tuple[str, int], int]
 """Weights by (value, epoch)."""
 MADE_BY = Fingerprint("f" * 32, "p" * 32)
-
-
-class Killed(BaseException):
-    """The process is no more."""
 
 
 class Mortal(World):
@@ -49,7 +46,7 @@ class Mortal(World):
         self.reached.append(point)
         if point == self.kill_at:
             self.kill_at = ""
-            raise Killed(point)
+            raise Killed
 
     def now(self) -> datetime:
         return datetime.now(UTC) + self.ahead

@@ -29,8 +29,8 @@ from firnline.runtime.verify import verify
 from firnline.tables.forking import layer_at, take
 from firnline.tables.trash import file_key
 from firnline.world import replaced
-from tests.contract.housekeeping import Killed, Mortal
-from tests.happening import At
+from tests.contract.housekeeping import Mortal
+from tests.happening import At, Killed
 from tests.project import command, compiled, make_project
 from tests.publishing import publish_row
 

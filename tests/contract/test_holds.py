@@ -16,7 +16,8 @@ from firnline.plan.frontier import Frontier
 from firnline.tables.catalog import Catalog
 from firnline.tables.control import Control
 from firnline.tables.port import Tables
-from firnline.world import World, replaced
+from firnline.world import replaced
+from tests.happening import At
 
 FRONTIER = Frontier(50, {"visits": 0})
 
@@ -36,19 +37,6 @@ def control(tables: Tables) -> Control:
     made = Control(tables, "web")
     made.advance(FRONTIER)
     return made
-
-
-class At(World):
-    """Something happens once at a point."""
-
-    def __init__(self, point: str, happens: Callable[[], object]) -> None:
-        super().__init__()
-        self._point, self._happens = point, happens
-
-    def reach(self, point: str) -> None:
-        if point == self._point:
-            self._point = ""
-            self._happens()
 
 
 def fails() -> None:

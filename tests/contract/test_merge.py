@@ -20,8 +20,9 @@ from firnline.tables.log import ATTEMPT, Log, staged_by
 from firnline.tables.port import Exchange, Tables
 from firnline.tables.rebuilding import rebuild_metadata
 from firnline.tables.sidecar import Repair, Sidecar
-from firnline.world import World, replaced
+from firnline.world import replaced
 from tests.contract.logs import STORED, file_of, in_a_database, lose, publish, rows, stage, uppers
+from tests.happening import At, Killed, die
 from tests.simulation.memory import MemoryTables
 
 
@@ -177,20 +178,10 @@ def test_the_same_merge_twice_is_one(log: Log) -> None:
     assert rows(log) == before
 
 
-class _Dying(World):
-    def __init__(self, point: str) -> None:
-        super().__init__()
-        self.point = point
-
-    def reach(self, point: str) -> None:
-        if point == self.point:
-            raise KeyboardInterrupt
-
-
 @pytest.mark.parametrize("point", ["merge.judged", "merge.described", "merge.committed"])
 def test_a_merge_that_dies_anywhere_is_there_or_not(log: Log, point: str) -> None:
     before, planned = rows(log), Planned(log, "m", 0, 40)
-    with replaced(_Dying(point)), pytest.raises(KeyboardInterrupt):
+    with replaced(At(point, die)), pytest.raises(Killed):
         planned.exchange()
     assert rows(log) == before
     assert ranges(log) == ([(0, 40)] if point == "merge.committed" else [(30, 40), (20, 30), (10, 20), (0, 10)])

@@ -22,8 +22,9 @@ from firnline.tables.port import Exchange, Tables
 from firnline.tables.rebuilding import rebuild_metadata
 from firnline.tables.sidecar import Repair, Sidecar
 from firnline.tables.trash import Trash, file_key
-from firnline.world import World, replaced
+from firnline.world import replaced
 from tests.contract.logs import STORED, attempt, in_a_database, lose, rows, uppers
+from tests.happening import At, Killed, die
 from tests.simulation.memory import MemoryTables
 
 WORDS = ("first", "second", "third", "fourth")
@@ -202,20 +203,10 @@ def test_the_newest_of_several_rescales_tells_how_layers_are_cut(log: Log) -> No
     assert uppers(log) == [50, 40, 30, 20, 10]
 
 
-class _Dying(World):
-    def __init__(self, point: str) -> None:
-        super().__init__()
-        self.point = point
-
-    def reach(self, point: str) -> None:
-        if point == self.point:
-            raise KeyboardInterrupt
-
-
 @pytest.mark.parametrize("point", ["rescale.judged", "rescale.described", "rescale.committed"])
 def test_a_rescale_that_dies_anywhere_is_there_or_not(log: Log, point: str) -> None:
     before, rescaling = rows(log), Rescaling(log, "r", 4)
-    with replaced(_Dying(point)), pytest.raises(KeyboardInterrupt):
+    with replaced(At(point, die)), pytest.raises(Killed):
         rescaling.exchange()
     is_done = point == "rescale.committed"
     assert (rows(log), cut_into(loaded(log))) == (before, 4 if is_done else 2)

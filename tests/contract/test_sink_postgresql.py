@@ -16,7 +16,8 @@ from firnline.runtime.project import Project
 from firnline.runtime.rewind import rewind
 from firnline.runtime.sink import deliver
 from firnline.world import World, replaced
-from tests.contract.housekeeping import Killed, Mortal
+from tests.contract.housekeeping import Mortal
+from tests.happening import Killed
 from tests.postgresql import running
 from tests.shelf import multiset
 from tests.sinking import HISTORY, SCHEMA, Sinking, killed, made, row

@@ -18,8 +18,9 @@ from firnline.tables.rebuilding import rebuild_metadata
 from firnline.tables.trash import Trash, file_key
 from firnline.tables.undoing import undo
 from firnline.world import replaced
-from tests.contract.housekeeping import House, Killed, Mortal, several
+from tests.contract.housekeeping import House, Mortal, several
 from tests.contract.logs import in_a_database
+from tests.happening import Killed
 
 NOW = timedelta()
 DAY = timedelta(days=1)

@@ -23,7 +23,8 @@ from firnline.runtime.rewind import rewind
 from firnline.runtime.status import status
 from firnline.runtime.verify import verify
 from firnline.world import replaced
-from tests.contract.housekeeping import Killed, Mortal
+from tests.contract.housekeeping import Mortal
+from tests.happening import Killed
 from tests.spark.running import run_epoch
 
 Make = Callable[..., Project]

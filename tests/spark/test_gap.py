@@ -24,7 +24,8 @@ from firnline.runtime.rescale import rescales
 from firnline.runtime.rewind import rewind
 from firnline.runtime.status import status
 from firnline.runtime.verify import verify
-from firnline.world import World, replaced
+from firnline.world import replaced
+from tests.happening import At, Killed, die
 from tests.spark.running import rows, run_epoch
 from tests.verifying import data_file, local, taken
 
@@ -178,22 +179,6 @@ def test_a_part_that_is_lost_for_good_is_a_gap_until_it_comes_back(
     assert verify(made_, name, spark).problems == ()
 
 
-class Killed(BaseException):
-    """What a process that dies does not catch."""
-
-
-class Deadly(World):
-    """Dies at a point, once."""
-
-    def __init__(self, point: str) -> None:
-        super().__init__()
-        self.point = point
-
-    def reach(self, point: str) -> None:
-        if point == self.point:
-            raise Killed
-
-
 STAGES = """
     import firnline as fl
     from pyspark.sql import functions as F
@@ -302,7 +287,7 @@ def test_stages_make_their_gaps_good_files_that_turn_up_are_named_again_and_chec
     module.write_text(text.replace("n % 5, n)", "n % 5, n + 1)"))  # so that it cannot be replayed
     assert len(mend(made_, spark, "owned").gaps) == 1
     shutil.copy(away[0][1], away[0][0])
-    with replaced(Deadly("repair.committed")), pytest.raises(Killed):
+    with replaced(At("repair.committed", die)), pytest.raises(Killed):
         mend(made_, spark, "owned")
     assert mend(made_, spark, "owned").gaps[0][1].parts() == {1}, "the rows were back, and now the gap ledger knows it"
     shutil.copy(away[0][1], away[1][0])

@@ -22,6 +22,7 @@ from firnline.runtime.overlap import overlapped
 from firnline.runtime.project import Project
 from firnline.runtime.verify import verify
 from firnline.world import World, replaced
+from tests.happening import At, Killed, die
 from tests.spark.running import rows as rows_of
 
 EPOCHS = 5
@@ -194,20 +195,6 @@ def small(name: str, more: dict[int, list[tuple[Any, ...]]] | None = None) -> st
     return SMALL.format(name=name, more=more or {})
 
 
-class Dying(World):
-    """Ends at the n-th commit of a publish."""
-
-    def __init__(self, commits: int) -> None:
-        super().__init__()
-        self.commits = commits
-
-    def reach(self, point: str) -> None:
-        self.commits -= point == "publish.committed"
-        if not self.commits:
-            self.commits = -1
-            raise KeyboardInterrupt
-
-
 class Slow(World):
     """Loses a little time at every point."""
 
@@ -226,7 +213,7 @@ def test_a_stretch_that_dies_anywhere_and_epochs_that_overlap_give_the_same(proj
     expected = written(made, single)
     run(made, spark, dying, [0])
     for _ in ("source", "stage", "arrangement"):
-        with replaced(Dying(1)), pytest.raises(KeyboardInterrupt):
+        with replaced(At("publish.committed", die, 1)), pytest.raises(Killed):
             run(made, spark, dying, [EPOCHS - 1])
     done = run(made, spark, dying, [EPOCHS - 1])
     assert {(each.collection, each.at_once) for each in done} == {("totals", EPOCHS - 1)}

@@ -20,7 +20,8 @@ from firnline.runtime.project import Project
 from firnline.runtime.rewind import rewind
 from firnline.runtime.safepoint import let_go
 from firnline.world import replaced
-from tests.contract.housekeeping import Killed, Mortal
+from tests.contract.housekeeping import Mortal
+from tests.happening import Killed
 from tests.project import make_project
 from tests.shelf import Delta, Shelf, comparable, emptied, rescaled
 

@@ -17,7 +17,8 @@ from firnline.tables.layers import KIND, SCHEMA
 from firnline.tables.metadata import Metadata
 from firnline.tables.port import Columns
 from firnline.world import replaced
-from tests.contract.housekeeping import Killed, Mortal
+from tests.contract.housekeeping import Mortal
+from tests.happening import Killed
 from tests.project import make_project
 from tests.shelf import Row, Shelf, emptied
 

@@ -32,7 +32,8 @@ from firnline.tables.erasing import replace_all, strays
 from firnline.tables.failures import Failure
 from firnline.tables.trash import Trash
 from firnline.world import replaced
-from tests.contract.housekeeping import Killed, Mortal
+from tests.contract.housekeeping import Mortal
+from tests.happening import Killed
 from tests.verifying import local
 from tests.web_logs import PIPELINE, copies, staged
 

@@ -20,7 +20,8 @@ from firnline.runtime.project import Project
 from firnline.runtime.repair import planned, repair
 from firnline.runtime.rewind import rewind, undo
 from firnline.runtime.verify import verify
-from firnline.world import World, replaced
+from firnline.world import replaced
+from tests.happening import At, Killed, die
 from tests.project import command, compiled
 from tests.verifying import data_file, local, taken
 from tests.web_logs import copies, merge, publish
@@ -77,23 +78,6 @@ def epochs_and_parts(project: Project) -> set[tuple[int, int]]:
 LEFT = {(0, 0), (0, 1), (1, 0), (2, 0), (2, 1)}
 
 
-class Killed(BaseException):
-    """What a process that dies does not catch."""
-
-
-class Deadly(World):
-    """Dies at a point, at some pass."""
-
-    def __init__(self, point: str, passes: int) -> None:
-        super().__init__()
-        self.point, self.passes = point, passes
-
-    def reach(self, point: str) -> None:
-        self.passes -= point == self.point
-        if point == self.point and not self.passes:
-            raise Killed
-
-
 POINTS = [
     ("repair.gaps_judged", 1),
     ("repair.gaps_committed", 1),
@@ -108,7 +92,7 @@ POINTS = [
 @pytest.mark.parametrize(("point", "passes"), POINTS)
 def test_a_gap_is_opened_wherever_the_first_attempt_dies(healthy: Callable[[], Project], point: str, passes: int) -> None:
     project = lossy(healthy)
-    with replaced(Deadly(point, passes)), pytest.raises(Killed):
+    with replaced(At(point, die, passes)), pytest.raises(Killed):
         repair(project, no_session)
     died = project.control("web").gaps()
     if (1, 1) not in epochs_of_files(project):

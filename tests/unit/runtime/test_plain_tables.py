@@ -29,7 +29,8 @@ from firnline.tables import plain
 from firnline.tables.erasing import strays
 from firnline.tables.log import Log
 from firnline.world import World, replaced
-from tests.contract.housekeeping import Killed, Mortal
+from tests.contract.housekeeping import Mortal
+from tests.happening import At, Killed
 from tests.project import make_project
 from tests.shelf import Delta, Row, Shelf, emptied, multiset
 
@@ -325,15 +326,7 @@ def test_who_wrote_to_a_table_before_its_history_was_forgotten_writes_anew(shelf
     shelf.publish(HISTORY[1])
     table = plain.PlainTable(shelf.project.catalog, "web", "visits")
 
-    class Meanwhile(World):
-        is_done = False
-
-        def reach(self, point: str) -> None:
-            if point == "table.written" and not self.is_done:
-                self.is_done = True
-                table.forget_history()
-
-    with replaced(Meanwhile()):
+    with replaced(At("table.written", table.forget_history)):
         follow(shelf)
     assert rows(shelf.project) == multiset(shelf.state(2))
     assert all(Path(task.file.file_path.removeprefix("file://")).exists() for task in alone(shelf.project).scan().plan_files())

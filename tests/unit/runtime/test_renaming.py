@@ -24,8 +24,8 @@ from firnline.runtime.verify import verify
 from firnline.tables.control import TABLE
 from firnline.tables.views import keep
 from firnline.world import replaced
-from tests.contract.housekeeping import Killed, Mortal
-from tests.happening import At
+from tests.contract.housekeeping import Mortal
+from tests.happening import At, Killed
 from tests.project import compiled, make_project
 from tests.shelf import Shelf
 

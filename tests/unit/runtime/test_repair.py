@@ -17,7 +17,8 @@ from firnline.runtime.repair import planned, repair
 from firnline.runtime.rewind import rewind
 from firnline.runtime.verify import verify
 from firnline.tables.trash import Trash
-from firnline.world import World, replaced
+from firnline.world import replaced
+from tests.happening import At, Killed, die
 from tests.project import command
 from tests.verifying import cut, data_file, local, taken
 from tests.web_logs import copies, publish
@@ -197,28 +198,11 @@ def test_a_lost_data_file_whose_manifest_is_lost_too_is_still_told(project: Proj
     assert (after.what, after.cells) == ("rows", ((1, 1),))
 
 
-class Killed(BaseException):
-    """What a process that dies does not catch."""
-
-
-class Deadly(World):
-    """Dies at a point, once."""
-
-    def __init__(self, point: str) -> None:
-        super().__init__()
-        self.point: str | None = point
-
-    def reach(self, point: str) -> None:
-        if point == self.point:
-            self.point = None
-            raise Killed
-
-
 @pytest.mark.parametrize("point", ["repair.judged", "repair.described", "repair.committed"])
 def test_a_repair_that_dies_is_done_by_the_next(project: Project, point: str) -> None:
     before = rows(project)
     manifest(taken(project, "web", "seen"), 1).unlink()
-    with replaced(Deadly(point)), pytest.raises(Killed):
+    with replaced(At(point, die)), pytest.raises(Killed):
         repair(project, no_session)
     assert repair(project, no_session).is_whole
     assert rows(project) == before

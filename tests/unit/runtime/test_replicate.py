@@ -25,8 +25,9 @@ from firnline.runtime.verify_replicas import verify_replicas
 from firnline.tables.log import PARTS
 from firnline.tables.port import Exchange
 from firnline.tables.sidecar import Repair
-from firnline.world import World, replaced
+from firnline.world import replaced
 from tests.disk import enlarge, small_disk
+from tests.happening import At, Killed, die
 from tests.project import command
 from tests.replicating import folders, lose, no_session, run, url, with_places
 from tests.verifying import cut, data_file, flip, local, taken
@@ -190,28 +191,9 @@ def test_a_frontier_that_lost_its_list_is_told_and_the_place_is_not_out(project:
     assert Replicas(project, project.graph("web")).outages() == {}
 
 
-class Killed(BaseException):
-    """What a process that dies does not catch."""
-
-
-class Deadly(World):
-    """Dies at a point, the second time."""
-
-    def __init__(self, point: str) -> None:
-        super().__init__()
-        self.point, self.passes = point, 1
-
-    def reach(self, point: str) -> None:
-        if point == self.point:
-            self.passes -= 1
-            if self.passes < 0:
-                self.passes = 10**9
-                raise Killed
-
-
 @pytest.mark.parametrize("point", ["replicate.copied", "replicate.recorded"])
 def test_whoever_dies_is_followed_by_one_that_goes_on(project: Project, point: str) -> None:
-    with replaced(Deadly(point)), pytest.raises(Killed):
+    with replaced(At(point, die, 2)), pytest.raises(Killed):
         run(project)
     found = run(project)
     assert (found.failed, found.waiting) == ((), 0)
@@ -219,21 +201,8 @@ def test_whoever_dies_is_followed_by_one_that_goes_on(project: Project, point: s
     assert needed(project, "seen") | needed(project, "visits") <= held(folders(project)[0])
 
 
-class Twice(World):
-    """Lets somebody else do all of it in the middle."""
-
-    def __init__(self, other: Callable[[], object]) -> None:
-        super().__init__()
-        self.other: Callable[[], object] | None = other
-
-    def reach(self, point: str) -> None:
-        if point == "replicate.copied" and self.other is not None:
-            other, self.other = self.other, None
-            other()
-
-
 def test_two_at_once_end_as_one(project: Project) -> None:
-    with replaced(Twice(lambda: run(project))):
+    with replaced(At("replicate.copied", lambda: run(project))):
         found = run(project)
     assert (found.failed, found.waiting) == ((), 0)
     assert run(project).copied == ()

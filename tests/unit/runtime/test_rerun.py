@@ -31,7 +31,8 @@ from firnline.runtime.rewind import rewind, undo
 from firnline.runtime.status import status
 from firnline.tables.log import Head
 from firnline.tables.sidecar import Input, Sidecar
-from firnline.world import World, replaced
+from firnline.world import replaced
+from tests.happening import At
 from tests.project import make_project
 from tests.publishing import READS, publish_all, web
 
@@ -210,26 +211,13 @@ def test_a_run_that_dies_after_its_rewind_leaves_the_rest_to_the_next(project: P
     assert is_whole(project)
 
 
-class Between(World):
-    """Somebody else is faster."""
-
-    def __init__(self, point: str, happens: Any) -> None:
-        super().__init__()
-        self._point, self._happens = point, happens
-
-    def reach(self, point: str) -> None:
-        if point == self._point:
-            self._point = ""
-            self._happens()
-
-
 def test_who_is_late_with_a_rewind_looks_again(project: Project) -> None:
     changed = graph("allow", "seen")
 
     def others() -> None:
         run(project, changed, 1)
 
-    with replaced(Between("rewind.deciding", others)):
+    with replaced(At("rewind.deciding", others)):
         run(project, changed, 2)
     assert codes(project)["seen"] == "onnn"
     assert is_whole(project)

@@ -24,7 +24,8 @@ from firnline.runtime.maintain import tidied
 from firnline.runtime.rewind import rewind, undo
 from firnline.runtime.sink import deliver
 from firnline.world import replaced
-from tests.contract.housekeeping import Killed, Mortal
+from tests.contract.housekeeping import Mortal
+from tests.happening import Killed
 from tests.project import make_project
 from tests.shelf import Delta, Shelf
 

@@ -19,7 +19,8 @@ from firnline.runtime.safepoint import let_go, safety
 from firnline.runtime.sink import deliver, deliver_all
 from firnline.runtime.status import status
 from firnline.world import replaced
-from tests.contract.housekeeping import Killed, Mortal
+from tests.contract.housekeeping import Mortal
+from tests.happening import Killed
 from tests.project import command
 from tests.shelf import comparable, merged
 from tests.sinking import HISTORY, SCHEMA, Sinking, killed, made
