@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -163,3 +164,14 @@ def test_of_no_rows_nothing_is_said_about_columns(spark: SparkSession) -> None:
     rows, results = one_pass.answered(frame, [mean, between, count])
     assert rows == 0
     assert [each["success"] for each in results] == [True, True, False]
+
+
+def test_epochs_that_are_computed_side_by_side_are_asked_about_their_own_rows(spark: SparkSession) -> None:
+    def asked_of(count: int) -> list[Any]:
+        config = {"type": "expect_table_row_count_to_equal", "kwargs": {"value": count}, "meta": {}}
+        frame = spark.range(count)
+        return [gx.answered(frame, Suite("sane", (config,), Path("sane.json")), [config])[0]["result"] for _ in range(4)]
+
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(asked_of, (3, 7)))
+    assert found == [[{"observed_value": 3}] * 4, [{"observed_value": 7}] * 4]

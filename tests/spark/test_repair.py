@@ -279,3 +279,22 @@ def test_other_code_is_refused_and_the_log_stays_as_it_is(project: Project, spar
     assert "the code changed since" in found.failed[0].error.what
     assert project.log("lost", "seen").head() == head
     assert verify(project, "lost").staged == 0
+
+
+def test_rows_of_another_schedule_are_made_again_as_they_were_published(project: Project, spark: SparkSession) -> None:
+    module = project.settings.root / "include" / "pipelines" / "lost.py"
+    text = module.read_text()
+    before = contents(project)
+    (arrangement,) = (name for name in project.catalog.names("lost") if name.startswith("spent__"))
+    lose(project, "seen", (1, 3))
+    lose(project, arrangement, log(project, arrangement).cells()[-1])
+    try:
+        module.write_text(text.replace("schedule=1", "schedule=4"))
+        found = mend(project, spark)
+        replayed = certify(project, spark, "lost.spent", "2")
+    finally:
+        module.write_text(text)
+    assert found.is_whole, found
+    assert [done.step.how for done in found.done] == ["recompute", "recompute"]
+    assert [(each.epoch, each.difference, each.skipped) for each in replayed] == [("2", None, "")] * 2
+    assert contents(project) == before

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql.connect.session import SparkSession
 
 from firnline.plan.verification import Holding
+from firnline.runtime.merge import Merge, merge
 from firnline.runtime.project import EXPECTATIONS, Project
 from firnline.runtime.repair import Repaired, planned, repair
 from firnline.runtime.replicate import Replicated, replicate
@@ -182,6 +183,20 @@ def test_rows_that_a_check_does_not_let_pass_any_more_are_not_put_back(project: 
     suite(project.settings.root, 1_000_000)
     assert mend(project, spark).is_whole
     assert all(path.exists() for path in lost)
+
+
+def test_a_merged_layer_comes_back_whatever_checks_would_say_of_its_epochs_as_one(project: Project, spark: SparkSession) -> None:
+    before = rows(project, project.graph("safe"), "totals")
+    assert merge(project, project.graph("safe"), spark, Merge("safe", "totals", 0, 2, 2, 0, 0, 1.0), 2) is not None
+    copied(project)
+    lost = data(project, "totals", 1)
+    for path in lost:
+        path.unlink(missing_ok=True)
+    suite(project.settings.root, 1)
+    found = mend(project, spark)
+    assert found.is_whole, found
+    assert [done.step.how for done in found.done] == ["restore"]
+    assert rows(project, project.graph("safe"), "totals") == before
 
 
 def test_rows_of_a_gap_come_back_when_the_replica_does(project: Project, spark: SparkSession) -> None:

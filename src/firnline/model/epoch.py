@@ -6,7 +6,7 @@ schedule and any point p at or after its start there is exactly one epoch with l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -132,6 +132,22 @@ class Schedule:
         upper = self._after(point)
         step = self._step()
         return Epoch(upper - step if step else to_micros(croniter(self.rule, to_datetime(upper)).get_prev(datetime)), upper)
+
+    def stored(self, lower: int, lowers: Iterable[int], upper: int) -> Epoch:
+        """The epoch that begins at ``lower``, of those of a layer, which begin at ``lowers`` and end at ``upper``.
+
+        The last one ends where the layer does, whatever the schedule was when it was published.
+
+        >>> days = Schedule.parse("@daily", "2026-01-01", None)
+        >>> nine = days.point("2026-01-01T09:00")
+        >>> days.label(days.stored(nine, [nine], days.point("2026-01-01T10:00")).upper)
+        '2026-01-01T10:00'
+        """
+        later = [each for each in lowers if each > lower]
+        found = self.epoch_at(lower) if later else Epoch(lower, upper)
+        if found.lower != lower or found.upper > min(later, default=upper):
+            raise FirnlineError("NOT_REPAIRABLE", f"no epoch of the schedule begins at {self.label(lower)} any more")
+        return found
 
     def epochs(self, lower: int, upper: int) -> Iterator[Epoch]:
         """The epochs from the point ``lower``, in order, while they end at or before ``upper``; refused beyond any sense."""

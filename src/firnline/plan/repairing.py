@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
+from firnline.errors import FirnlineError
 from firnline.model.declaration import Collection as Declared
 from firnline.model.declaration import OnLoss
+from firnline.model.epoch import Epoch, Schedule
 from firnline.model.feed import EVENTS, Feed
 from firnline.model.gap import Cell
 from firnline.model.graph import Graph
@@ -380,6 +382,15 @@ def retry(log: Holding, graph: Graph) -> Step | None:
         is_replayed=not made_by.nondeterministic,
         is_retried=True,
     )
+
+
+def epoch_of(log: Holding, schedule: Schedule, lower: int) -> Epoch:
+    """The epoch of a log's rows that begins at a point, as it was published: the schedule may be another one by now."""
+    layer = log.layer_of(lower)
+    account = None if layer is None else layer.summary or layer.told
+    if layer is None or account is None:
+        raise FirnlineError("NOT_REPAIRABLE", f"{log.pipeline}.{log.collection} has no layer at {schedule.label(lower)}")
+    return schedule.stored(lower, {lower, *(epoch for epoch, _ in layer.digests)}, account.upper)
 
 
 def taken_out(log: Holding, cells: Collection[Cell]) -> tuple[StoredFile, ...]:

@@ -159,6 +159,11 @@ class Holding:
         found = [revision for revision in self.published() if not revision.is_repair and not revision.is_subsumed]
         return sorted(found, key=_begins)
 
+    def layer_of(self, epoch: int) -> Revision | None:
+        """The layer that holds the rows of an epoch, as far as is known."""
+        told = ((layer, layer.summary or layer.told) for layer in self.layers())
+        return next((layer for layer, of in told if of is not None and of.lower <= epoch < of.upper), None)
+
     def exchanges(self) -> list[Revision]:
         """Those that took files out."""
         return [revision for revision in self.published() if revision.is_exchange]

@@ -106,7 +106,9 @@ class _Certifying:
 
     def epochs(self, wanted: str | None) -> Iterator[Replayed]:
         graph = self.declared.graph
-        only = None if wanted is None else graph.schedule.epoch_at(graph.schedule.point(wanted)).lower
+        only = None if wanted is None else graph.schedule.point(wanted)
+        if only is not None:
+            graph.schedule.epoch_at(only)  # refused before its start and after its end
         hidden = f"{self.collection.name}__"
         names = [each for each in sorted(self.project.catalog.names(graph.name)) if each.startswith(hidden)]
         for name in (*(each for each in names if not each.endswith(QUARANTINE)), self.collection.name):
@@ -116,9 +118,10 @@ class _Certifying:
             if only is not None and only < since:
                 raise compacted(graph, name, since)
             for entry in reversed([entry for entry in entries if entry.lower >= since]):
-                for lower in sorted({epoch for epoch, _ in log.sidecar(entry).digests}):
-                    if only in (None, lower):
-                        yield self._replayed(log, entry, graph.schedule.epoch_at(lower))
+                lowers = sorted({epoch for epoch, _ in log.sidecar(entry).digests})
+                for epoch in (graph.schedule.stored(lower, lowers, entry.description.upper) for lower in lowers):
+                    if only is None or epoch.lower <= only < epoch.upper:
+                        yield self._replayed(log, entry, epoch)
 
     def _replayed(self, log: Log, entry: Entry, epoch: Epoch) -> Replayed:
         graph = self.declared.graph

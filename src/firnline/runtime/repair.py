@@ -23,7 +23,7 @@ from firnline.model.foreign import is_foreign
 from firnline.model.gap import Cell, Gap
 from firnline.model.graph import Graph
 from firnline.model.names import collection_of
-from firnline.plan.repairing import Plan, Refusal, Step, in_order, made_of, owner, plan, retry, steps_for, to_rewind
+from firnline.plan.repairing import Plan, Refusal, Step, epoch_of, in_order, made_of, owner, plan, retry, steps_for, to_rewind
 from firnline.plan.restoring import Copies, left
 from firnline.plan.verification import Holding, Problem, problems_of, published_digests, published_rows
 from firnline.runtime import gaps, rebuild, restore
@@ -381,9 +381,8 @@ class _Replaying:
         began = time.monotonic()
         try:
             for lower in self.step.epochs():
-                epoch = self.mending.graph.schedule.epoch_at(lower)
                 try:
-                    self._replay(epoch, began)
+                    self._replay(epoch_of(self.log, self.mending.graph.schedule, lower), began)
                 except FirnlineError as error:
                     if self.step.contract != "gap" or not _is_for_good(error):
                         raise
@@ -432,8 +431,8 @@ class _Replaying:
 
     def _is_merged(self, epoch: Epoch) -> bool:
         """Whether the lost rows that carry an epoch are those of a merged layer."""
-        layers = [layer for layer in self.log.layers() if layer.is_merge and layer.summary is not None]
-        return any(layer.summary.lower <= epoch.lower < layer.summary.upper for layer in layers if layer.summary)
+        layer = self.log.layer_of(epoch.lower)
+        return layer is not None and layer.is_merge
 
     def _after(self, epoch: Epoch, made_by: Collection) -> Epoch:
         """The first epoch from which on all that a merged layer was made of can be read: its own end, or a later one."""
@@ -445,7 +444,8 @@ class _Replaying:
             raise FirnlineError("NOT_REPAIRABLE", what)
         heads = [self.mending.project.log(graph.name, each).head() for each in made_from]
         since = max((head.description.since for head in heads if head is not None), default=epoch.upper)
-        return graph.schedule.epoch_at(max(since, epoch.upper) - 1)
+        upper = max(since, epoch.upper)
+        return Epoch(max(epoch.lower, graph.schedule.epoch_at(upper - 1).lower), upper)
 
     def _without(self) -> list[str]:
         """The logs of which rows were left out at some time, of those that the rows are made from."""
@@ -495,13 +495,9 @@ class _Replaying:
     def _cause(self, epoch: Epoch) -> str:
         """What may be why, as far as the log tells."""
         made_by = owner(self.mending.graph, self.log.collection)
-        made_with = [
-            each.summary.fingerprint.code
-            for each in self.log.layers()
-            if each.summary is not None and each.summary.lower <= epoch.lower < each.summary.upper
-        ]
+        layer = self.log.layer_of(epoch.lower)
         today = self.mending.graph.fingerprints.get(made_by.name) if made_by else None
-        if made_with and made_with[-1] != today:
+        if layer is not None and layer.summary is not None and layer.summary.fingerprint.code != today:
             return "; the code changed since"
         if made_by is None or made_by.kind == "source":
             return ""

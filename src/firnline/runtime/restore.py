@@ -20,7 +20,7 @@ from firnline.model.digest import Digest
 from firnline.model.gap import Cell
 from firnline.model.replica import Copy
 from firnline.model.stored_file import StoredFile
-from firnline.plan.repairing import Step, taken_out
+from firnline.plan.repairing import Step, epoch_of, taken_out
 from firnline.plan.restoring import damaged_data, lost_files, not_as_published
 from firnline.plan.verification import Holding, Problem, published_digests
 from firnline.runtime.beside import is_readable, rows_beside
@@ -161,8 +161,10 @@ class _Coming:
 
         graph, cells = self.replicas.graph, self.step.cells
         for lower in self.step.epochs():
-            epoch = graph.schedule.epoch_at(lower)
-            recheck(self._project, graph, self.session(), self.log.collection, epoch, (), cells, rows)
+            layer = self.log.layer_of(lower)
+            if layer is None or not layer.is_merge:  # of a merged one the checks were asked epoch by epoch
+                epoch = epoch_of(self.log, graph.schedule, lower)
+                recheck(self._project, graph, self.session(), self.log.collection, epoch, (), cells, rows)
 
     @property
     def _log(self) -> Log:

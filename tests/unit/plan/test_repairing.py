@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 
 from firnline import Pipeline
+from firnline.errors import FirnlineError
 from firnline.model.description import Description
 from firnline.model.digest import Digest
+from firnline.model.epoch import Epoch, Schedule
 from firnline.model.fingerprint import Fingerprint
 from firnline.model.gap import Gap, Span
 from firnline.model.graph import Graph, check
 from firnline.model.stored_file import StoredFile
-from firnline.plan.repairing import Plan, plan, steps_for, taken_out
+from firnline.plan.repairing import Plan, epoch_of, plan, steps_for, taken_out
 from firnline.plan.verification import Account, DataFile, File, Holding, Manifest, Revision, problems_of
 
 
@@ -209,3 +211,16 @@ def test_another_contract_stands_for_the_declared_one() -> None:
     assert "by the pipeline's handler" in found.refusals[0].what
     found = steps_for(lost, problems_of(lost), graph(on_loss="fail"), {"seen": "gap"})
     assert found.steps[0].contract == "gap"
+
+
+def test_an_epoch_ends_where_its_layer_does_whatever_the_schedule_is_by_now() -> None:
+    few, many = Schedule.parse(4, 0, None), Schedule.parse(1, 0, None)
+    told = Account("a", 2, 6, Fingerprint("f"), 5, 5)
+    wide = replace(revision("seen", 5), summary=told, told=told)
+    found = log("seen", revision("seen", 0), revision("seen", 1), wide)
+    assert [epoch_of(found, few, epoch) for epoch in (0, 1, 5)] == [Epoch(0, 1), Epoch(1, 2), Epoch(5, 6)]
+    several = replace(wide, digests={(epoch, 0): Digest(5, 5, 1, 1) for epoch in (2, 4, 5)})
+    assert epoch_of(log("seen", several), many, 4) == Epoch(4, 5)
+    for epoch in (2, 4, 9):
+        with pytest.raises(FirnlineError, match="NOT_REPAIRABLE"):
+            epoch_of(log("seen", several), few, epoch)
