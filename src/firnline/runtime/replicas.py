@@ -61,7 +61,9 @@ class Replicas:
         return [url for url in self.graph.replicas if url not in self.out]
 
     def failed(self, url: str, error: FirnlineError) -> None:
-        """Do without a place from now on."""
+        """Do without a place from now on; what it is not to blame for is raised again."""
+        if error.code != "REPLICA_UNAVAILABLE":
+            raise error
         self.out[url] = error
         note = {"since": world().now().isoformat(timespec="seconds"), "what": error.what}
         self.project.catalog.write_once(self._outage(url), json.dumps(note).encode())

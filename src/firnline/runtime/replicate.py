@@ -258,8 +258,6 @@ class _Replicating:
             what = f"{self.graph.name}.{batch.collection}: {error}: it was replaced, or lost, while it was copied"
             self._fail(batch.collection, FirnlineError("LOG_UNREADABLE", what))
         except FirnlineError as error:
-            if error.code != "REPLICA_UNAVAILABLE":
-                raise
             self.replicas.failed(copying.place, error)
         else:
             self.copied.append(told(self.graph, copying, kept, time.monotonic() - began))
@@ -289,8 +287,6 @@ class _Replicating:
                 what = f"{self.graph.name}.{name}: {error}: it was replaced, or lost, while it was copied"
                 raise FirnlineError("LOG_UNREADABLE", what) from error
             except FirnlineError as error:
-                if error.code != "REPLICA_UNAVAILABLE":
-                    raise
                 self.replicas.failed(url, error)
 
     @property

@@ -177,8 +177,8 @@ class StageRun:
         graph, at, log = self.declared.graph, self.epoch.lower, self._taking
         published = {entry.description.upper: entry for entry in log.entries()}
         while at > graph.schedule.start:
-            epoch = graph.schedule.epoch_at(at - 1)
-            at, entry = epoch.lower, published.get(epoch.upper)
+            entry, lower = published.get(at), graph.schedule.epoch_at(at - 1).lower
+            at = lower if entry is None else max(lower, entry.lower)  # the schedule may be another one than then
             told = log.sidecar(entry).determinants if entry is not None else {}
             logged = self.project.determinants(graph.name, self.collection.name, at)
             found = told[name] if name in told else logged.find(name)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from firnline.model.description import Verdict
-from firnline.model.epoch import Epoch
+from firnline.model.epoch import Epoch, Schedule
 from firnline.runtime.forgetting import forget_notes
 from firnline.runtime.project import Declared
 from firnline.runtime.stage_run import StageRun
@@ -29,6 +29,20 @@ def test_what_was_published_counts_and_what_was_only_logged_where_nothing_was(tm
     session: Any = None
     run = StageRun(project, Declared(graph, {}, tmp_path), session, graph.collection("visits"), Epoch(2, 3), "attempt")
     assert list(run._logged_earlier(NAME)) == [{"files": ["late 1"], "seen": []}, first]
+
+
+def test_what_epochs_of_another_schedule_took_is_known_and_nothing_later(tmp_path: Path) -> None:
+    project, graph = make_project(tmp_path), replace(web(), schedule=Schedule.parse(4, 0, None))
+    for epoch in range(4):
+        publish(project, "visits", epoch, determinants={NAME: epoch})
+    session: Any = None
+
+    def earlier(epoch: Epoch) -> list[Any]:
+        run = StageRun(project, Declared(graph, {}, tmp_path), session, graph.collection("visits"), epoch, "attempt")
+        return list(run._logged_earlier(NAME))
+
+    assert earlier(Epoch(4, 8)) == [3, 2, 1, 0]
+    assert earlier(Epoch(2, 3)) == [1, 0]
 
 
 @pytest.mark.parametrize("epoch", [0, 1])

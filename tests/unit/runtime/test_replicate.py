@@ -191,6 +191,13 @@ def test_a_frontier_that_lost_its_list_is_told_and_the_place_is_not_out(project:
     assert Replicas(project, project.graph("web")).outages() == {}
 
 
+def test_a_warehouse_that_fails_is_no_outage_of_a_place(project: Project) -> None:
+    replicas = Replicas(project, project.graph("web"))
+    with pytest.raises(FirnlineError, match="STORAGE_UNAVAILABLE"):
+        replicas.failed(url(project, 0), FirnlineError("STORAGE_UNAVAILABLE", "full"))
+    assert (replicas.out, replicas.outages()) == ({}, {})
+
+
 @pytest.mark.parametrize("point", ["replicate.copied", "replicate.recorded"])
 def test_whoever_dies_is_followed_by_one_that_goes_on(project: Project, point: str) -> None:
     with replaced(At(point, die, 2)), pytest.raises(Killed):
