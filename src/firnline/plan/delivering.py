@@ -85,4 +85,7 @@ def _perhaps(schedule: Schedule, there: Hold) -> Iterator[tuple[int, Epoch]]:
 def _next_epoch(schedule: Schedule, there: Hold, at: int) -> Epoch | None:
     """The epoch that a sink delivers at a point; a new one begins with the state there, if there is any. None at the end."""
     point = at - 1 if there.delivered is None and at > schedule.start else at
-    return None if schedule.end is not None and point >= schedule.end else schedule.epoch_at(point)
+    if schedule.end is not None and point >= schedule.end:
+        return None
+    found = schedule.epoch_at(point)
+    return Epoch(at, found.upper) if found.lower < at <= point else found  # the schedule was another one up to there

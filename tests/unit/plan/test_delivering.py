@@ -55,6 +55,13 @@ def test_then_every_epoch_by_itself_until_none_is_left():
     assert (there.at, there.delivered) == (60, {"visits": 0})
 
 
+def test_under_another_schedule_it_goes_on_where_it_stands_under_a_name_that_it_never_had():
+    there = replace(BEGUN, at=30, delivered={"visits": 0})
+    forties = Schedule.parse(40, 0, None)
+    assert next_delivery(forties, SINK, there, at(40)) == Delivery(Epoch(30, 40), {"visits": 30}, {"visits": 0})
+    assert next_delivery(forties, SINK, there, at(35)) is None
+
+
 def test_one_that_comes_late_moves_nothing_back():
     late = Delivery(Epoch(20, 30), {"visits": 0}, {"visits": 0})
     there = replace(BEGUN, at=50, delivered={"visits": 0})
