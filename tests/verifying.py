@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -24,6 +28,24 @@ def data_file(log: Holding, epoch: int, part: int) -> DataFile:
 
 def local(path: str) -> Path:
     return Path(urlsplit(path).path)
+
+
+@contextmanager
+def undone(project: Project, pipeline: str, aside: Path) -> Iterator[None]:
+    """What becomes of a pipeline's files, and of the catalog, inside is undone after it; ``aside`` keeps copies."""
+    folder, catalog = local(project.settings.warehouse) / pipeline, project.settings.work / "catalog.db"
+    kept = shutil.copytree(folder, aside / "kept")
+    _copy_database(catalog, aside / "catalog.db")
+    yield
+    shutil.rmtree(folder)
+    shutil.copytree(kept, folder)
+    _copy_database(aside / "catalog.db", catalog)
+
+
+def _copy_database(source: Path, target: Path) -> None:
+    """By SQLite itself: whoever has the target open, as Spark has the catalog, would not notice another file's content."""
+    with closing(sqlite3.connect(source)) as one, closing(sqlite3.connect(target)) as other:
+        one.backup(other)
 
 
 def cut(path: Path, by: int = 100) -> None:

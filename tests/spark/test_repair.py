@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +18,7 @@ from firnline.runtime.repair import Repaired, planned, repair
 from firnline.runtime.verify import verify
 from tests.project import make_project
 from tests.spark.running import rows, run_epoch
-from tests.verifying import cut, data_file, flip, local, taken
+from tests.verifying import cut, data_file, flip, local, taken, undone
 
 PIPELINE = """
     import firnline as fl
@@ -83,19 +80,8 @@ def ran(lake: tuple[Path, SparkSession], tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture
 def project(ran: Project, tmp_path: Path) -> Iterator[Project]:
     """The same project for every test: what one of them damages and repairs is undone after it."""
-    folder, catalog = local(ran.settings.warehouse) / "lost", ran.settings.work / "catalog.db"
-    kept = shutil.copytree(folder, tmp_path / "kept")
-    copy_database(catalog, tmp_path / "catalog.db")
-    yield ran
-    shutil.rmtree(folder)
-    shutil.copytree(kept, folder)
-    copy_database(tmp_path / "catalog.db", catalog)
-
-
-def copy_database(source: Path, target: Path) -> None:
-    """By SQLite itself: whoever has the target open, as Spark has the catalog, would not notice another file's content."""
-    with closing(sqlite3.connect(source)) as one, closing(sqlite3.connect(target)) as other:
-        one.backup(other)
+    with undone(ran, "lost", tmp_path):
+        yield ran
 
 
 def log(project: Project, name: str) -> Holding:

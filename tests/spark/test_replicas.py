@@ -20,8 +20,7 @@ from firnline.runtime.replicated import replicated_upto
 from firnline.runtime.verify import verify
 from tests.project import make_project
 from tests.spark.running import rows, run_epoch
-from tests.spark.test_repair import copy_database
-from tests.verifying import cut, flip, local, taken
+from tests.verifying import cut, flip, local, taken, undone
 
 PIPELINE = """
     import firnline as fl
@@ -77,13 +76,8 @@ def ran(lake: tuple[Path, SparkSession], tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture
 def project(ran: Project, tmp_path: Path) -> Iterator[Project]:
     """The same project for every test: what one of them damages is undone after it."""
-    folder, catalog = local(ran.settings.warehouse) / "safe", ran.settings.work / "catalog.db"
-    kept = shutil.copytree(folder, tmp_path / "kept")
-    copy_database(catalog, tmp_path / "catalog.db")
-    yield ran
-    shutil.rmtree(folder)
-    shutil.copytree(kept, folder)
-    copy_database(tmp_path / "catalog.db", catalog)
+    with undone(ran, "safe", tmp_path):
+        yield ran
     shutil.rmtree(ran.settings.root / "b", ignore_errors=True)
     suite(ran.settings.root, 1_000_000)
 
