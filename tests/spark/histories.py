@@ -13,7 +13,7 @@ from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 
 from firnline.engine.call_sites import recorded
-from firnline.engine.frames import arrow_of, ddl, frame_of, relation_of
+from firnline.engine.frames import analyzed, arrow_of, ddl, frame_of, relation_of
 from firnline.engine.sharing import Find, shared
 from firnline.incremental.arranging import Arranged, arranged
 from firnline.incremental.binding import Binder
@@ -25,6 +25,7 @@ from firnline.incremental.sql_relation import translated
 from firnline.incremental.typing import Typing
 from firnline.model.names import DIFF, quoted
 from firnline.model.sql_value import NAN, settled
+from firnline.testing.plain import with_sets_in_order
 
 Row = tuple[Any, ...]
 Kept = dict[str, list[list[tuple[Row, int]]]]
@@ -101,11 +102,14 @@ def planned(session: SparkSession, function: Callable[..., DataFrame], histories
     def analyze(relation: Relation) -> list[tuple[str, str]]:
         return [(field.name, ddl(field.dataType)) for field in frame_of(session, relation).schema.fields]
 
+    def tell(relation: Relation) -> str:
+        return analyzed(frame_of(session, relation))
+
     with recorded() as sites:
         made = function(**frames)
     found = Binder(inputs, analyze, sites).bind(relation_of(made))
     assert found.names == made.columns
-    typing = Typing({name: analyze(relation_of(each)) for name, each in frames.items()}, analyze)
+    typing = Typing({name: analyze(relation_of(each)) for name, each in frames.items()}, analyze, tell)
     ids = [field.id for field in found.fields]
     return Planned(arranged(found.node, "kept", typing, Canonical(typing.schemas, {}, {}), {}), ids, typing)
 
@@ -145,13 +149,14 @@ def check(
             state[row] += weight
         found = Counter({row: weight for row, weight in state.items() if weight})
         frames = {name: frame(session, history.rows(epoch + 1), history.schema) for name, history in histories.items()}
-        expected = summed([(tuple(row), 1) for row in (plain or function)(**frames).collect()])
+        scratch = with_sets_in_order(session, (plain or function)(**frames))
+        expected = summed([(tuple(row), 1) for row in scratch.collect()])
         assert roughly(found) == roughly(expected), f"epoch {epoch}: {found} is not {expected}"
         if reference is not None:
             third = reference(epoch + 1)
             assert roughly(found) == roughly(third), f"epoch {epoch}: {found} is not the reference's {third}"
-    scratch = _run(session, plan, histories, {name: [[]] * last for name in kept}, last, is_first=True)
-    assert found == scratch, f"the sum of changes is {found}; from scratch it is {scratch}"
+    again = _run(session, plan, histories, {name: [[]] * last for name in kept}, last, is_first=True)
+    assert found == again, f"the sum of changes is {found}; from scratch it is {again}"
 
 
 def check_sql(session: SparkSession, text: str, histories: Mapping[str, History]) -> None:

@@ -138,6 +138,12 @@ def typed_of(frame: DataFrame) -> tuple[pa.Table, StructType | None]:
     return frame._to_table()
 
 
+def analyzed(frame: DataFrame) -> str:
+    """The plan of a DataFrame as Spark reads it, in its own words, before anything in it is computed."""
+    assert isinstance(frame, ConnectDataFrame)
+    return frame._explain_string(extended=True).partition("== Optimized Logical Plan ==")[0]
+
+
 def ddl(kind: DataType) -> str:
     """A type as Spark reads it again, whatever the names of its fields are."""
     match kind:

@@ -17,7 +17,12 @@ def queried(session: SparkSession, text: str, frames: Mapping[str, DataFrame]) -
     try:
         relation = translated(text, {name: relation_of(frame) for name, frame in frames.items()})
     except FirnlineError as refusal:
-        for name, frame in frames.items():
-            frame.createOrReplaceTempView(name)
-        return session.sql(text), refusal
+        return verbatim(session, text, frames), refusal
     return frame_of(session, relation), None
+
+
+def verbatim(session: SparkSession, text: str, frames: Mapping[str, DataFrame]) -> DataFrame:
+    """The rows of a query as Spark itself reads it."""
+    for name, frame in frames.items():
+        frame.createOrReplaceTempView(name)
+    return session.sql(text)

@@ -37,7 +37,11 @@ class Parts:
 ONE = Part(integer(1), "bigint", "rows")
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _INTEGERS = frozenset(["tinyint", "smallint", "int", "bigint"])
+FLOATING = frozenset(["float", "double", "string"])
+"""What Spark adds up as doubles: a text, too, is cast to one."""
 _LINEAR = frozenset(["sum", "count", "avg", "mean", "count_if", "bool_and", "every", "bool_or", "any", "some"])
+_TRYING = frozenset(["try_sum", "try_avg"])
+"""The same of doubles, which never overflow."""
 
 
 def total(term: Expression, kind: str) -> Expression:
@@ -47,7 +51,7 @@ def total(term: Expression, kind: str) -> Expression:
 
 def is_linear(expression: Expression) -> bool:
     """Whether a call may add up, going by its name; its argument's type decides."""
-    return function(expression) in _LINEAR and not expression.unresolved_function.is_distinct
+    return function(expression) in _LINEAR | _TRYING and not expression.unresolved_function.is_distinct
 
 
 def parts(expression: Expression, kinds: Sequence[str]) -> Parts | None:
@@ -62,7 +66,9 @@ def parts(expression: Expression, kinds: Sequence[str]) -> Parts | None:
         return _boolean(call("not", arguments[0]), arguments[0], lambda hits: call("==", hits, integer(0)))
     if name in ("bool_or", "any", "some"):
         return _boolean(arguments[0], arguments[0], lambda hits: call(">", hits, integer(0)))
-    if name == "sum":
+    if name in _TRYING and kinds[0] not in FLOATING:
+        return None
+    if name in ("sum", "try_sum"):
         return _sum(arguments[0], kinds[0])
     return _average(arguments[0], kinds[0])
 
@@ -73,7 +79,7 @@ def _sum(value: Expression, kind: str) -> Parts | None:
     if found := _DECIMAL.fullmatch(kind):
         precision, scale = map(int, found.groups())
         return _total(value, f"decimal({min(38, precision + 10)},{scale})", lambda total, count: total)
-    if kind in ("float", "double"):
+    if kind in FLOATING:
         return _double(value, lambda total, count: total)
     return None
 
@@ -91,7 +97,7 @@ def _average(value: Expression, kind: str) -> Parts | None:
             return cast(call("/", cast(total, shifted), cast(count, "decimal(20,0)")), answer)
 
         return _total(value, f"decimal({digits},{scale})", mean)
-    if kind in ("float", "double"):
+    if kind in FLOATING:
         return _double(value, lambda total, count: call("/", total, cast(count, "double")))
     return None
 

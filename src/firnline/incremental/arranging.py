@@ -8,15 +8,14 @@ it. Everything else is computed anew from what changed: a join's output is never
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
 
 from pyspark.sql.connect.proto import Expression
 
 from firnline.errors import FirnlineError, Location
 from firnline.incremental import functions
-from firnline.incremental.accumulators import ONE, Part, Parts, is_linear, parts, total
+from firnline.incremental.accumulators import FLOATING, ONE, Part, Parts, is_linear, parts, total
 from firnline.incremental.algebra import (
     Accumulate,
     Aggregate,
@@ -42,14 +41,16 @@ from firnline.incremental.algebra import (
 )
 from firnline.incremental.algebra import walk as nodes_of
 from firnline.incremental.canonical import Canonical
-from firnline.incremental.clock import word_beside_time
+from firnline.incremental.clock import has_word, word_read
 from firnline.incremental.expressions import function, identity, plain, rewritten, walk
 from firnline.incremental.pruning import pruned
 from firnline.incremental.relation import call, cast, column, integer
 from firnline.incremental.rules.map import passed
-from firnline.incremental.settling import settled, settled_over
+from firnline.incremental.settling import settled, settled_once, settled_over
 from firnline.incremental.typing import Typing
 from firnline.incremental.uniqueness import Keys, is_unique
+
+_TOTALS = frozenset(["sum", "avg", "mean", "try_sum", "try_avg"])
 
 
 @dataclass(frozen=True)
@@ -171,10 +172,10 @@ class _Arranger:
             if expression.WhichOneof("expr_type") == "window":
                 expression = settled_over(expression)
             window = expression.window
-            if expression.WhichOneof("expr_type") != "window" or function(window.window_function) not in ("sum", "avg", "mean"):
+            if expression.WhichOneof("expr_type") != "window" or function(window.window_function) not in _TOTALS:
                 return expression
             kinds = self._typing.kinds(source, list(window.window_function.unresolved_function.arguments))
-            found = parts(window.window_function, kinds) if kinds[0] in ("float", "double") else None
+            found = parts(window.window_function, kinds) if kinds[0] in FLOATING else None
             return found.finish([_over(part, expression) for part in found.parts]) if found else expression
 
         return replace(output, expression=rewritten(output.expression, exact))
@@ -209,7 +210,7 @@ class _Arranger:
             found = self._parts(node.input, expression, arguments) if is_linear(expression) else None
             if found is None:
                 is_kept = False
-                return expression
+                return settled_once(expression) if self._is_of_distinct_doubles(node.input, expression) else expression
             return found.finish([column(summed(part).id) for part in found.parts])
 
         outputs = tuple(replace(each, expression=rewritten(each.expression, added_up)) for each in node.aggregates)
@@ -221,6 +222,11 @@ class _Arranger:
             return totals.get(plain(expression) or "", expression)
 
         return changed(node, aggregates=tuple(replace(each, expression=rewritten(each.expression, spelt)) for each in outputs))
+
+    def _is_of_distinct_doubles(self, source: Node, expression: Expression) -> bool:
+        call_ = expression.unresolved_function
+        is_total = call_.is_distinct and function(expression) in _TOTALS
+        return is_total and self._typing.kinds(source, list(call_.arguments))[0] in FLOATING
 
     def _parts(self, source: Node, expression: Expression, arguments: dict[bytes, tuple[Expression, Column]]) -> Parts | None:
         copy = Expression()
@@ -245,13 +251,23 @@ class _Arranger:
 
 
 def _check_clock(node: Node, typing: Typing) -> None:
-    """Refuse words that Spark takes for the time of day as they stand beside times."""
-    source = getattr(node, "input", node)
-    is_half = isinstance(node, Join) and node.kind in ("semi", "anti")  # its condition reads columns that it does not have
-    for expression in () if is_half else expressions_of(node):
-        if word := word_beside_time(expression, partial(typing.kinds, source)):
+    """Refuse words that Spark takes for the time of day where it puts in a cast."""
+    for each in _apart(node):
+        if any(map(has_word, expressions_of(each))) and (word := word_read(typing.told(each))):
             what = f"{word!r} as a date or a timestamp is another one at another time"
             raise FirnlineError("NONDETERMINISTIC_FUNCTION", what, Location.of(node.where))
+
+
+def _apart(node: Node) -> Iterator[Node]:
+    """The node with each of its outputs by itself: Spark tells of the first few of many only."""
+    match node:
+        case Map() | Window():
+            yield from (changed(node, columns=each.columns, outputs=(each,)) for each in node.outputs)
+        case Aggregate():
+            keys = tuple(of for of in node.columns if of.id in node.keys)
+            yield from (changed(node, columns=(*keys, *each.columns), aggregates=(each,)) for each in node.aggregates)
+        case _:
+            yield node
 
 
 def _may_have_maps(root: Node) -> bool:

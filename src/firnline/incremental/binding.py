@@ -27,7 +27,7 @@ from firnline.incremental.algebra import (
     Verbatim,
     Window,
 )
-from firnline.incremental.clock import word_of_clock
+from firnline.incremental.determinism import ordered_by, undetermined
 from firnline.incremental.expressions import function, inner, place, plain, references, rewritten, walk
 from firnline.incremental.framing import framed
 from firnline.incremental.grouping import aggregate, grouped
@@ -154,26 +154,16 @@ class Binder:
                 raise self.refusal("NONDETERMINISTIC_FUNCTION", "a Python function that is declared nondeterministic")
             if is_time(expression):
                 raise self.refusal("UNSUPPORTED_EXPRESSION", "epoch_time() elsewhere than in where, select and withColumn")
-            self._check(expression, allowed)
+            if (reason := undetermined(expression, allowed)) is not None:
+                raise self.refusal("NONDETERMINISTIC_FUNCTION", reason)
+            if (name := function(expression)) in functions.OF_STREAMS:
+                raise self.refusal("UNSUPPORTED_EXPRESSION", f"{name}() {functions.OF_STREAMS[name]}")
             if kind == "unresolved_function":
                 spread_stars(self, expression, scopes)
                 keep_names(expression)
             for below in list(inner(expression)):
-                below.CopyFrom(self._bound(below, scopes, _ordered_by(expression, below)))
+                below.CopyFrom(self._bound(below, scopes, ordered_by(expression, below)))
             return expression
-
-    def _check(self, expression: Expression, allowed: frozenset[str]) -> None:
-        if word := word_of_clock(expression):
-            raise self.refusal("NONDETERMINISTIC_FUNCTION", f"{word!r} as a date or a timestamp is another one at another time")
-        name = function(expression)
-        if name is None:
-            return
-        is_clock = name in functions.CLOCK and not list(inner(expression))
-        if name in functions.NONDETERMINISTIC or is_clock:
-            raise self.refusal("NONDETERMINISTIC_FUNCTION", f"{name}() gives another answer at another time or place")
-        is_least = name == "mode" and _is_true(expression)
-        if name in functions.ORDER_DEPENDENT and name not in allowed and not is_least:
-            raise self.refusal("NONDETERMINISTIC_FUNCTION", f"{name}() depends on the order in which rows come")
 
     def _attribute(self, expression: Expression, scopes: Sequence[Bound]) -> Expression:
         attribute = expression.unresolved_attribute
@@ -187,7 +177,9 @@ class Binder:
         for fields in (inside, behind, *(each.fields for each in reversed(self.outside))):
             if attribute.HasField("plan_id"):
                 known = {field.id for field in fields}
-                of_plan = [field for bound in self.plans.get(attribute.plan_id, ()) for field in bound.fields]
+                bounds = self.plans.get(attribute.plan_id, ())
+                at_once = [bound for bound in bounds if any(bound is scope for scope in scopes)]  # before any that it is made of
+                of_plan = [field for bound in at_once or bounds for field in bound.fields]
                 fields = [field for field in of_plan if field.id in known]
             try:
                 found = resolved(parts, fields)
@@ -457,10 +449,10 @@ class Binder:
     def _unresolved_table_valued_function(self, relation: Relation) -> Bound:
         """A generator as a relation makes rows of one row."""
         message = relation.unresolved_table_valued_function
-        if message.function_name.lower() not in functions.GENERATORS:
-            return self._constant(relation)
         source, name = self._nothing(), message.function_name.lower()
         made = self.expression(call(name, *message.arguments), Bound(source.node, ()))
+        if name not in functions.GENERATORS:
+            return self._constant(relation)
         names = functions.GENERATOR_COLUMNS.get(name) if self.outside else self.names(relation, 0)
         if names is None:
             raise self.refusal("UNSUPPORTED_OPERATOR", f"{name}() as a relation of values outside: use it in a SELECT")
@@ -541,20 +533,6 @@ class Binder:
 
     def _co_group_map(self, relation: Relation) -> Bound:
         return co_group_map(self, relation)
-
-
-def _is_true(expression: Expression) -> bool:
-    """Whether the last argument of a call is a literal true."""
-    arguments = expression.unresolved_function.arguments
-    return bool(arguments) and arguments[-1].literal.boolean
-
-
-def _ordered_by(expression: Expression, below: Expression) -> frozenset[str]:
-    """The functions to which an expression gives an order; ties in that of a window are broken where rows are mapped."""
-    if function(expression) in functions.SORTED:
-        return functions.LISTS
-    is_windowed = expression.WhichOneof("expr_type") == "window" and below == expression.window.window_function
-    return functions.TIE_SENSITIVE if is_windowed else frozenset()
 
 
 def _marked(expression: Expression) -> Expression:

@@ -39,9 +39,9 @@ from firnline.incremental.algebra import (
     Window,
     walk,
 )
-from firnline.incremental.expressions import function, inner, plain, rewritten
+from firnline.incremental.expressions import inner, plain, rewritten
 from firnline.incremental.expressions import walk as expressions_in
-from firnline.incremental.functions import GENERATORS, is_builtin
+from firnline.incremental.functions import is_builtin, makes_rows
 from firnline.incremental.scope import reference, split
 
 Columns = Mapping[str, str]
@@ -190,7 +190,7 @@ def _constant(of: Canonical, node: Constant) -> Meaning:
 def _map(of: Canonical, node: Map) -> Meaning:
     below = of.known(node.input)
     rows = below.rows
-    generators = [each for each in node.outputs if function(each.expression) in GENERATORS or len(each.columns) > 1]
+    generators = [each for each in node.outputs if makes_rows(each.expression) or len(each.columns) > 1]
     if generators:
         rows = _hash("generated", rows, *(of.said(each.expression, below.columns) for each in generators))
     columns: dict[str, str] = {}

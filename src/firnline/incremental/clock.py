@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 
 from pyspark.sql.connect.proto import Expression
 
@@ -16,14 +15,7 @@ _TO_TIME = frozenset(["date", "timestamp", "to_date", "try_to_date", "to_timesta
     "to_timestamp_ntz",
 }
 """What casts a text to a time where no format is given."""
-_ALIKE = frozenset(
-    ["==", "=", "!=", "<>", "<", ">", "<=", ">=", "<=>", "in", "coalesce", "nvl", "ifnull", "nullif", "if", "when"]
-)
-_MORE_ALIKE = frozenset(["between", "greatest", "least", "datediff", "date_diff", "months_between"])
-"""What takes a text beside a time for a time."""
-
-Kinds = Callable[[Sequence[Expression]], list[str]]
-"""The types of expressions, in DDL."""
+_READ = re.compile(r"cast\((\s*(?:now|today|tomorrow|yesterday)(?:\s+\S+)?\s*) as (?:date|timestamp(?:_ntz)?)\)", re.IGNORECASE)
 
 
 def word_of_clock(expression: Expression) -> str | None:
@@ -40,15 +32,12 @@ def word_of_clock(expression: Expression) -> str | None:
     return next((each.literal.string for each in found if _WORD.fullmatch(each.literal.string)), None)
 
 
-def word_beside_time(expression: Expression, kinds: Kinds) -> str | None:
-    """The word, if the expression compares it with a time, or has it in the place of one."""
-    for each in walk(expression):
-        if function(each) not in _ALIKE | _MORE_ALIKE:
-            continue
-        arguments = each.unresolved_function.arguments
-        word = next((str(one.literal.string) for one in arguments if _WORD.fullmatch(one.literal.string)), None)
-        others = [one for one in arguments if one.WhichOneof("expr_type") != "literal"]
-        has_variables = any(of.HasField("unresolved_named_lambda_variable") for one in others for of in walk(one))
-        if word is not None and others and not has_variables and any(map(_TIME.fullmatch, kinds(others))):
-            return word
-    return None
+def has_word(expression: Expression) -> bool:
+    """Whether one of the words is somewhere in it, as a text."""
+    return any(_WORD.fullmatch(each.literal.string) for each in walk(expression))
+
+
+def word_read(plan: str) -> str | None:
+    """The word, if Spark casts it to a time, as its own words for a plan say: ``year('today')`` is the year of a cast."""
+    found = _READ.search(plan)
+    return found and found[1]

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql.connect.proto import Expression
 
 from firnline.errors import FirnlineError
-from firnline.incremental import functions
 from firnline.incremental.algebra import Aggregate, Filter, Join, Map, Node, Output, changed, free
 from firnline.incremental.expressions import function, references
+from firnline.incremental.functions import makes_rows
 from firnline.incremental.joining import conjuncts
 from firnline.incremental.relation import all_of, call, column
 from firnline.incremental.scope import Bound, plainly, reference
@@ -73,7 +73,7 @@ class _CannotPullError(FirnlineError):
 
 
 def _generates(node: Map) -> bool:
-    return any(function(each.expression) in functions.GENERATORS for each in node.outputs)
+    return any(makes_rows(each.expression) for each in node.outputs)
 
 
 def _has_lone_row(node: Node, *, is_top: bool) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 
-from firnline.incremental.expressions import PYTHON_AGGREGATE
+from pyspark.sql.connect.proto import Expression
+
+from firnline.incremental.expressions import PYTHON_AGGREGATE, function, walk
 
 NONDETERMINISTIC = frozenset(
     [
@@ -52,6 +54,12 @@ NONDETERMINISTIC_OPERATORS = {
 
 CLOCK = frozenset(["unix_timestamp", "to_unix_timestamp"])
 """The time of day when called without arguments."""
+
+OF_STREAMS = {
+    "session_window": "merges rows of groups that lie near each other: number the sessions with window functions instead",
+    "window_time": "only knows windows that come from window() at once: take the end of the window instead",
+}
+"""Functions whose meaning hangs on more than their arguments, and what to write instead."""
 
 ORDER_DEPENDENT = frozenset(
     [
@@ -220,3 +228,8 @@ def _offered() -> frozenset[str]:
     from pyspark.sql import functions as offered
 
     return frozenset(name.lower() for name in offered.__all__)
+
+
+def makes_rows(expression: Expression) -> bool:
+    """Whether an output makes several rows of one, or none: a generator, or a window of time, which no null has."""
+    return function(expression) in GENERATORS or any(function(each) == "window" for each in walk(expression))

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 def first(binder: Binder, source: Bound, limit: int | None, offset: int) -> Bound:
     """The first rows of an order, after skipping some."""
     node = source.node
-    if isinstance(node, Top) and node.limit is None and limit is not None and node.order[: len(source.order)] == source.order:
-        return replace(source, node=replace(node, limit=limit))
     if not source.order:
         raise binder.refusal("LIMIT_WITHOUT_ORDER", "which rows a limit keeps is left open")
+    if isinstance(node, Top) and node.limit is None and limit is not None and node.order[: len(source.order)] == source.order:
+        return replace(source, node=replace(node, limit=limit))
     order = (*source.order, *binder.ties(source))
     return replace(source, node=Top(node.columns, binder.where, node, order, limit, offset))
 

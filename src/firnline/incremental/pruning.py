@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields
 
-from firnline.incremental import functions
 from firnline.incremental.algebra import (
     Accumulate,
     Aggregate,
@@ -20,7 +19,8 @@ from firnline.incremental.algebra import (
     changed,
     walk,
 )
-from firnline.incremental.expressions import function, references
+from firnline.incremental.expressions import references
+from firnline.incremental.functions import makes_rows
 from firnline.incremental.relation import column
 
 
@@ -40,10 +40,8 @@ def pruned(root: Node, needed: Iterable[str]) -> Node:
 
 
 def _kept(outputs: tuple[Output, ...], wanted: set[str]) -> tuple[Output, ...]:
-    """The outputs that are wanted; a generator makes rows, so it stays."""
-    return tuple(
-        each for each in outputs if wanted & {of.id for of in each.columns} or function(each.expression) in functions.GENERATORS
-    )
+    """The outputs that are wanted; what makes rows stays."""
+    return tuple(each for each in outputs if wanted & {of.id for of in each.columns} or makes_rows(each.expression))
 
 
 def _read(outputs: tuple[Output, ...]) -> set[str]:

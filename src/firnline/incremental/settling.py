@@ -2,7 +2,7 @@
 
 Moments (variances, covariances, ...) are computed over the sorted values, in two passes: the means, then the sums of products of
 distances from them. Of several rows with the same extreme, ``max_by`` and ``min_by`` take the one with the largest, or smallest,
-value. The same over a window, where what sees the order of rows goes by their places.
+value. A set has its values in order. The same over a window, where what sees the order of rows goes by their places.
 """
 
 from __future__ import annotations
@@ -25,12 +25,20 @@ def settled(expression: Expression) -> Expression:
         return _extreme(name, *arguments)
     if name == "product":
         return _product(*arguments)
+    if name == "collect_set":
+        return call("sort_array", expression)
+    is_distinct = expression.unresolved_function.is_distinct
     if name in _OF_ONE:
-        is_distinct = expression.unresolved_function.is_distinct
         return _of_one(arguments[0], _OF_ONE[name], is_distinct=is_distinct)
     if name in _OF_TWO:
-        return _of_two(arguments[0], arguments[1], _OF_TWO[name])
+        return _of_two(arguments[0], arguments[1], _OF_TWO[name], is_distinct=is_distinct)
     return expression
+
+
+def settled_once(expression: Expression) -> Expression:
+    """The same of a sum or an average of distinct floating numbers."""
+    name, value = function(expression), expression.unresolved_function.arguments[0]
+    return _of_one(value, lambda of: of.of(1, of.total if name in ("sum", "try_sum") else of.mean("x")), is_distinct=True)
 
 
 def settled_over(window: Expression) -> Expression:
@@ -100,6 +108,10 @@ class _Moments:
     def count(self) -> Expression:
         return cast(call("size", _variable("values")), "double")
 
+    @property
+    def total(self) -> Expression:
+        return self._summed(self._value("x"))
+
     def mean(self, of: str) -> Expression:
         return _variable(f"mean_{of}")
 
@@ -129,15 +141,19 @@ class _Moments:
 
 def _of_one(value: Expression, answer: Answer, *, is_distinct: bool) -> Expression:
     found = _Moments(is_pair=False)
-    return found.over(call("collect_set" if is_distinct else "collect_list", cast(value, "double")), answer(found))
+    return found.over(call(_collected(is_distinct=is_distinct), cast(value, "double")), answer(found))
 
 
-def _of_two(one: Expression, other: Expression, answer: Answer) -> Expression:
+def _of_two(one: Expression, other: Expression, answer: Answer, *, is_distinct: bool) -> Expression:
     """Pairs of which neither is null. The first is x, also where Spark's documentation calls it y."""
     is_there = call("and", call("isNotNull", one), call("isNotNull", other))
     pair = call("struct", alias(cast(one, "double"), "x"), alias(cast(other, "double"), "y"))
     found = _Moments(is_pair=True)
-    return found.over(call("collect_list", call("when", is_there, pair)), answer(found))
+    return found.over(call(_collected(is_distinct=is_distinct), call("when", is_there, pair)), answer(found))
+
+
+def _collected(*, is_distinct: bool) -> str:
+    return "collect_set" if is_distinct else "collect_list"
 
 
 def _variance(least: int, *, is_root: bool = False) -> Answer:

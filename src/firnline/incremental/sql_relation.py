@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql.connect.proto import Aggregate, Expression, Relation, SetOperation
 from sqlglot import exp
 
-from firnline.incremental.relation import alias, column, distinct, filtered, project, renamed
+from firnline.incremental.relation import alias, column, distinct, filtered, grouped, project, renamed
 from firnline.incremental.sql_function import order_of
 from firnline.incremental.sql_grouping import Grouping, aggregates, bare, grouping, is_star, name_of, position
 from firnline.incremental.sql_order import HIDDEN, Lift, Term, aliases, beyond, names, reference, terms
@@ -63,17 +63,27 @@ class _Output:
     terms: Sequence[Term]
     items: Sequence[exp.Expression] = ()
 
-    def visible(self, relation: Relation) -> Relation:
-        """Something made of these rows, without the hidden columns.
+    @property
+    def known(self) -> list[str]:
+        """The names of the columns that are not hidden, if the text says all of them, each once; else none.
 
-        They are dropped only if the names of the others are not known: Connect analyzes what is below a drop at once, which
-        fails in a correlated subquery.
+        Where they are known, nothing is dropped and no duplicates are: Connect analyzes what is below that at once, which fails
+        in a correlated subquery.
         """
+        found = [name_of(item) or "" for item in self.items]
+        return found if all(found) and set(names(self.items).values()) == {1} else []
+
+    def unique(self) -> Relation:
+        """Each row once, without the hidden columns."""
+        rows = self.visible(self.relation)
+        return grouped(rows, map(column, self.known), []) if self.known else distinct(rows)
+
+    def visible(self, relation: Relation) -> Relation:
+        """Something made of these rows, without the hidden columns."""
         if not self.hidden:
             return relation
-        known = [name_of(item) or "" for item in self.items]
-        if all(known) and set(names(self.items).values()) == {1}:
-            return project(relation, map(column, known))
+        if self.known:
+            return project(relation, map(column, self.known))
         dropped = Relation()
         dropped.drop.input.CopyFrom(relation)
         dropped.drop.column_names.extend(self.hidden)
@@ -148,7 +158,7 @@ class _Statement:
         unique = node.args.get("distinct")
         if unique is not None:
             only(unique)
-            output = _Output(distinct(output.visible(output.relation)), [], output.terms)
+            output = _Output(output.unique(), [], output.terms)
         return self._finished(node, output, clause())
 
     def _finished(self, node: exp.Expression, output: _Output, clause: Clause) -> Relation:

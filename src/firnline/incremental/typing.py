@@ -18,19 +18,25 @@ Schema = Sequence[tuple[str, str]]
 Analyze = Callable[[Relation], Schema]
 """The columns of a relation, as Spark finds them."""
 
+Tell = Callable[[Relation], str]
+"""How Spark reads a relation, in its own words: with every cast that it puts in."""
+
 
 class Typing:
     """Types over collections of known schemas; arrangements become known as they are made."""
 
-    def __init__(self, schemas: Mapping[str, Schema], analyze: Analyze) -> None:
+    def __init__(self, schemas: Mapping[str, Schema], analyze: Analyze, tell: Tell) -> None:
         self.schemas = dict(schemas)
-        self.analyze = analyze
+        self.analyze, self._tell = analyze, tell
 
     def kinds(self, node: Node, expressions: Sequence[Expression]) -> list[str]:
         """The types of expressions over a node's columns."""
-        derivation = Derivation(_Empty(self.schemas), RULES, is_sharing=False)
         named = [alias(each, f"k{number}") for number, each in enumerate(expressions)]
-        return [kind for _, kind in self.analyze(project(derivation.state(node, "new").relation, named))]
+        return [kind for _, kind in self.analyze(project(self._of_nothing(node), named))]
+
+    def told(self, node: Node) -> str:
+        """How Spark reads a node, in its own words."""
+        return self._tell(self._of_nothing(node))
 
     def keep(self, name: str, node: Node, names: Sequence[str]) -> None:
         """Make an arrangement known that keeps a node's rows."""
@@ -43,6 +49,10 @@ class Typing:
         """Make the input of a recursion's step known."""
         kinds = self.kinds(node.seed, [column(of) for of in node.seed.ids])
         self.schemas[node.variable] = [(f"v{number}", kind) for number, kind in enumerate(kinds)]
+
+    def _of_nothing(self, node: Node) -> Relation:
+        """The rows of a node over inputs without any."""
+        return Derivation(_Empty(self.schemas), RULES, is_sharing=False).state(node, "new").relation
 
 
 class _Empty:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from firnline.incremental import functions
 from firnline.incremental.algebra import Accumulate, Aggregate, Filter, Input, Join, Map, Node, SetOperation, Top, Window
-from firnline.incremental.expressions import function
+from firnline.incremental.functions import makes_rows
 from firnline.incremental.rules.map import passed
 
 Keys = Mapping[str, Sequence[str]]
@@ -22,7 +21,7 @@ def is_unique(node: Node, columns: Iterable[str], keys: Keys) -> bool:
             found = keys.get(node.collection)
             return found is not None and all(known.get(key) in asked for key in found)
         case Map() | Window():
-            if any(function(each.expression) in functions.GENERATORS for each in node.outputs):
+            if any(makes_rows(each.expression) for each in node.outputs):
                 return False
             names = passed(node.outputs)
             return is_unique(node.input, [names[of] for of in asked if of in names], keys)

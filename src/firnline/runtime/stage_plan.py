@@ -8,14 +8,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 
 from firnline.engine.call_sites import recorded
-from firnline.engine.frames import ddl, frame_of, relation_of
+from firnline.engine.frames import analyzed, ddl, frame_of, relation_of
 from firnline.engine.python_functions import noted
-from firnline.engine.queries import queried
+from firnline.engine.queries import queried, verbatim
 from firnline.engine.zone import in_utc
 from firnline.errors import FirnlineError
 from firnline.incremental.algebra import Top, walk
@@ -100,8 +101,15 @@ def made_of(
             relation = relation_of(frame)
         known = {pickled: fingerprint(each, declared.root) for pickled, each in noticed.items()}
         return Made(frame, relation, sites, known, None)
-    frame, refusal = queried(session, collection.query, {each: frames[name] for each, name in named})
-    return Made(check(frame, collection), relation_of(frame), {}, {}, refusal)
+    given = {each: frames[name] for each, name in named}
+    frame, refusal = queried(session, collection.query, given)
+    try:
+        check(frame, collection)
+    except AnalysisException as error:
+        # If Spark does not read the text itself either, it says so in the user's own words.
+        frame = check(verbatim(session, collection.query, given), collection)
+        refusal = refusal or FirnlineError("OPAQUE_SQL", f"Spark does not read what it was translated into: {_first_line(error)}")
+    return Made(frame, relation_of(frame), {}, {}, refusal)
 
 
 def plan_of(
@@ -125,6 +133,9 @@ def plan_of(
     def of_empty(relation: Relation) -> Schema:
         return _of_empty(session, relation.SerializeToString(deterministic=True))
 
+    def tell(relation: Relation) -> str:
+        return analyzed(frame_of(session, relation))
+
     relations = {name: relation_of(frame) for name, frame in frames.items()}
     binder = Binder({each.common.plan_id: (name, frames[name].columns) for name, each in relations.items()}, analyze, made.sites)
     try:
@@ -132,16 +143,17 @@ def plan_of(
             raise made.refusal
         bound = binder.bind(made.relation)
         time = [("time", "timestamp" if graph.schedule.timed else "bigint")]
-        typing = Typing({EPOCH_TIME: time, **{name: _schema(frame) for name, frame in frames.items()}}, of_empty)
+        typing = Typing({EPOCH_TIME: time, **{name: _schema(frame) for name, frame in frames.items()}}, of_empty, tell)
         outline = outline_of(bound, collection, Canonical(typing.schemas, made.functions, names))
         frame = fit(made.frame, outline)
         bound = bound if frame is made.frame else binder.bind(relation_of(frame))
         canonical = Canonical(typing.schemas, made.functions, names)
         keys = {name: graph.collection(name).keys for name in (*frames, collection.name)}
         steps = arranged(bound.node, collection.name, typing, canonical, keys, is_kept=collection.refresh != "full")
-    except FirnlineError as refusal:
+    except (FirnlineError, AnalysisException) as error:
+        refusal = error if isinstance(error, FirnlineError) else _unread(error)
         if refusal.code in (*ALWAYS, "LOG_UNREADABLE") or collection.refresh == "incremental":
-            raise
+            raise refusal from error.__cause__
         _logger.info("%s is computed in full: %s", collection.name, refusal)
         return StagePlan(fit(made.frame, None), None, (), {}, refusal)
     kept = {step.name: typing.schemas[step.name] for step in steps.arrangements}
@@ -155,6 +167,15 @@ def plan_of(
 def _of_empty(session: SparkSession, relation: bytes) -> Schema:
     """The columns of a plan over inputs that stand in it, empty: asked once for all epochs."""
     return _schema(frame_of(session, Relation.FromString(relation)))
+
+
+def _unread(error: AnalysisException) -> FirnlineError:
+    """What was derived means something else to Spark than to us, or nothing."""
+    return FirnlineError("UNSUPPORTED_EXPRESSION", f"Spark does not read the plan of its change: {_first_line(error)}")
+
+
+def _first_line(error: AnalysisException) -> str:
+    return str(error).strip().partition("\n")[0]
 
 
 def _schema(frame: DataFrame) -> Schema:

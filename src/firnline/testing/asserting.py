@@ -94,15 +94,16 @@ def _state(ran: Ran, name: str, epoch: Epoch) -> DataFrame:
 
 def _evaluated(ran: Ran, collection: Collection, frames: Mapping[str, DataFrame], epoch: Epoch) -> DataFrame:
     """What a stage's function, or its SQL, gives as plain Spark has it."""
+    from firnline.engine.queries import queried, verbatim
     from firnline.engine.zone import in_utc
     from firnline.runtime import logical_time
     from firnline.runtime.iterate import at_once
+    from firnline.testing.plain import with_sets_in_order
 
     given = {called: frames[name] for called, name in zip(collection.parameters, collection.inputs, strict=True)}
     if collection.query is not None:
-        for called, frame in given.items():
-            frame.createOrReplaceTempView(called)
-        return ran.session.sql(collection.query)
+        if "collect_set" not in collection.query.lower():
+            return verbatim(ran.session, collection.query, given)
+        return with_sets_in_order(ran.session, queried(ran.session, collection.query, given)[0])
     with logical_time.at(epoch.upper, is_timed=ran.graph.schedule.timed), at_once(), in_utc():
-        made: DataFrame = ran.declared.functions[collection.name](**given)
-        return made
+        return with_sets_in_order(ran.session, ran.declared.functions[collection.name](**given))

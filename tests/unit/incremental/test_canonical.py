@@ -125,6 +125,10 @@ DIFFERENT: dict[str, tuple[Stage, Stage]] = {
         lambda o, p: o.select("id", F.explode("tags").alias("t")),
         lambda o, p: o.select("id", F.explode_outer("tags").alias("t")),
     ),
+    "rows in several windows of time": (
+        lambda o, p: o.select("id", F.window("who", "2 days", "1 day").alias("w")).groupBy("id").agg(F.count("*").alias("n")),
+        lambda o, p: o.select("id").groupBy("id").agg(F.count("*").alias("n")),
+    ),
     "variables of a lambda exchanged": (
         lambda o, p: o.select("id", F.transform("tags", lambda tag, at: F.repeat(tag, at)).alias("t")),
         lambda o, p: o.select("id", F.transform("tags", lambda tag, at: F.repeat(at, tag)).alias("t")),

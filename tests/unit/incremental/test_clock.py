@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
-from pyspark.sql.connect.proto import Expression
 
-from firnline.incremental.clock import word_beside_time, word_of_clock
+from firnline.incremental.clock import has_word, word_of_clock, word_read
 from firnline.incremental.sql_expression import parsed
-
-
-def kinds(expressions: Sequence[Expression]) -> list[str]:
-    """A column d of dates, and texts."""
-    return ["date" if each.unresolved_attribute.unparsed_identifier == "d" else "string" for each in expressions]
 
 
 @pytest.mark.parametrize(
@@ -36,18 +28,31 @@ def test_a_cast_of_a_word(text: str, word: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "word"),
+    ("text", "is_there"),
     [
-        ("d >= 'today'", "today"),
-        ("s = 'a' or d in ('2026-01-01', 'yesterday')", "yesterday"),
-        ("d between '2026-01-01' and 'today'", "today"),
-        ("coalesce(d, 'now')", "now"),
-        ("s = 'today'", None),
-        ("case when d > '2026-01-01' then 'today' end", None),
-        ("concat('today ', d)", None),
-        ("d > 'today is the day'", None),
-        ("filter(xs, d -> d > 'today')", None),
+        ("year('today')", True),
+        ("filter(xs, d -> d > 'Now utc')", True),
+        ("concat('today is a ', d)", False),
+        ("d > 'today is the day'", False),
     ],
 )
-def test_a_word_beside_a_time(text: str, word: str | None) -> None:
-    assert word_beside_time(parsed(text), kinds) == word
+def test_a_word_as_a_text(text: str, is_there: bool) -> None:
+    assert has_word(parsed(text)) is is_there
+
+
+@pytest.mark.parametrize(
+    ("plan", "word"),
+    [
+        ("Project [year(cast(today as date)) AS y#1]", "today"),
+        ("Filter (d#1 >= cast( Now utc as timestamp))", " Now utc"),
+        (
+            "Project [filter(ds#1, lambdafunction((lambda d#2 > cast(tomorrow as timestamp_ntz)), lambda d#2, false)) AS f#3]",
+            "tomorrow",
+        ),
+        ("Filter (s#1 = today)", None),
+        ("Project [cast(today as string) AS s#1, cast(s#2 as date) AS d#3]", None),
+        ("Project [concat(today, cast(d#1 as string)) AS c#2]", None),
+    ],
+)
+def test_a_word_that_spark_casts(plan: str, word: str | None) -> None:
+    assert word_read(plan) == word

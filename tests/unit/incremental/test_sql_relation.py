@@ -66,7 +66,8 @@ def text_of(text: str) -> str:
     [
         ("select * from t", ["project", "subquery_alias", "read"]),
         ("select a from T where b > 1", ["project", "filter", "subquery_alias", "read"]),
-        ("select distinct a from t", ["deduplicate", "project", "subquery_alias", "read"]),
+        ("select distinct a from t", ["aggregate", "project", "subquery_alias", "read"]),
+        ("select distinct * from t", ["deduplicate", "project", "subquery_alias", "read"]),
         ("select a from t order by a limit 3", ["limit", "sort", "project", "subquery_alias", "read"]),
         ("select a from t order by a limit 3 offset 1", ["limit", "offset", "sort", "project", "subquery_alias", "read"]),
         ("select a, sum(b) from t group by a", ["aggregate", "subquery_alias", "read"]),

@@ -18,6 +18,7 @@ from firnline.incremental.relation import (
     integer,
     joined,
     project,
+    text,
 )
 from firnline.incremental.uniqueness import is_unique
 from tests.unit.incremental.test_plans import bound, table
@@ -53,6 +54,10 @@ OPEN = {
     "projected away": (project(table(1), [column("who")]), ["who"]),
     "computed": (project(table(1), [alias(call("+", column("id"), integer(1)), "id")]), ["id"]),
     "exploded": (project(table(1), [column("id"), alias(call("explode", call("array", column("who"))), "e")]), ["id"]),
+    "in several windows": (
+        project(table(1), [column("id"), alias(call("window", column("who"), text("2 days"), text("1 day")), "w")]),
+        ["id"],
+    ),
     "many matches": (joined(table(2), table(1), INNER, call("==", column("who"), column("name"))), ["name"]),
     "no condition": (joined(table(1), table(2), INNER, None), ["id"]),
     "part of the groups": (grouped(table(1), [column("who"), column("amount")], []), ["who"]),

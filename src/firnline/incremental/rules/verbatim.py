@@ -12,17 +12,20 @@ from firnline.incremental.derivation import Derivation, Keys, Moment, Rows, Rule
 from firnline.incremental.relation import alias, call, column, filtered, integer, named_as, negated, project, renamed, union
 from firnline.model.names import DIFF
 
+_WEIGHT = "_firnline_weight"
+"""What the weight is called beside the user's own names."""
+
 
 def _applied(node: Verbatim, rows: Relation, *, with_weight: bool) -> Relation:
     names = [each.name for each in node.input.columns]
-    weight = [DIFF] if with_weight else []
+    weight, called = ([DIFF], [_WEIGHT]) if with_weight else ([], [])
     relation = Relation()
     relation.CopyFrom(node.relation)
     kind = relation.WhichOneof("rel_type")
     assert kind is not None
-    getattr(relation, kind).input.CopyFrom(named_as(rows, [*node.input.ids, *weight], [*names, *weight]))
+    getattr(relation, kind).input.CopyFrom(named_as(rows, [*node.input.ids, *weight], [*names, *called]))
     if kind == "unpivot" and with_weight:
-        relation.unpivot.ids.append(column(DIFF))
+        relation.unpivot.ids.append(column(_WEIGHT))
         at = len(relation.unpivot.ids) - 1  # the ids come first
         return project(renamed(relation, [*node.ids[:at], DIFF, *node.ids[at:]]), map(column, [*node.ids, DIFF]))
     return renamed(relation, [*node.ids, *weight])

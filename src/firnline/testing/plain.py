@@ -1,0 +1,40 @@
+"""What plain Spark gives, where it leaves one thing open: in which order a set has its values. A collection has them in order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.connect.proto import Expression, Relation
+
+from firnline.engine.frames import frame_of, relation_of
+from firnline.incremental.expressions import function, inner, rewritten, walk
+from firnline.incremental.relation import call
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.connect.session import SparkSession
+
+_SET, _SORTED = "collect_set", "sort_array"
+
+
+def with_sets_in_order(session: SparkSession, frame: DataFrame) -> DataFrame:
+    """The same rows, with the values of every set in order."""
+    relation = Relation()
+    relation.CopyFrom(relation_of(frame))
+    having = [each for each in inner(relation) if any(function(found) == _SET for found in walk(each))]
+    if not having:
+        return frame
+    for each in having:
+        each.CopyFrom(rewritten(each, _in_order))
+    return frame_of(session, relation).toDF(*frame.columns)
+
+
+def _in_order(expression: Expression) -> Expression:
+    if function(expression) == _SET:
+        return call(_SORTED, expression)
+    window = expression.window
+    if expression.WhichOneof("expr_type") != "window" or function(window.window_function) != _SORTED:
+        return expression
+    (values,) = window.window_function.unresolved_function.arguments
+    window.window_function.CopyFrom(values)
+    return call(_SORTED, expression)
