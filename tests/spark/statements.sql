@@ -134,3 +134,4 @@ select a, v.c from t lateral view explode(xs) v as c where exists (select 1 from
 select a as j, b + 1 as k, count(*) as n from t group by j, k order by k desc, j limit 3
 select a, a + 1 as k, count(*) as n from t group by a, a + 1 order by k desc limit 2
 select upper(v.s) as s, count(*) from t v group by s
+select a, (select count(*) from (select distinct k from u where u.a = t.a) q) n from t

@@ -178,6 +178,30 @@ def test_sql_that_cannot_be_translated_is_computed_in_full(project: Make, spark:
         run_epoch(refused, spark, "opaquely", "1")
 
 
+def test_what_only_spark_can_tell_is_computed_in_full(project: Make, spark: SparkSession) -> None:
+    stages = """
+        @{name}.sql(
+            "SELECT id, (SELECT count(*) FROM (SELECT DISTINCT * FROM orders i WHERE i.who = o.who)) AS n FROM orders o",
+            keys=["id"],
+        )
+        def alike(orders): ...
+
+        @{name}.stage(keys=["who"])
+        def sessions(orders):
+            session = F.session_window(F.timestamp_seconds("amount"), "3 seconds").alias("session")
+            return orders.where("who = 'b'").groupBy("who", session).agg(F.count("*").alias("n"))
+    """
+    made = project(**text("only_spark", stages))
+    graph = made.graph("only_spark")
+    for epoch, pairs in enumerate([[(1, 2), (2, 2), (3, 1)], [(1, 1), (3, 1), (4, 1)]]):
+        run_epoch(made, spark, "only_spark", str(epoch))
+        assert rows(made, graph, "alike") == pairs
+        ((_, session, count),) = rows(made, graph, "sessions")
+        assert (session["start"].second, session["end"].second, count) == (epoch + 1, epoch + 4, 1)
+    codes = [explain(made, made.declared("only_spark"), spark, stage).refusal for stage in ("alike", "sessions")]
+    assert [each and each["code"] for each in codes] == ["OPAQUE_SQL", "UNSUPPORTED_EXPRESSION"]
+
+
 def test_a_collection_of_one_row_needs_no_key(project: Make, spark: SparkSession) -> None:
     single = """
         @{name}.stage(keys=[])

@@ -31,6 +31,7 @@ from firnline.incremental.relation import exact as exactly
 from firnline.model.names import DIFF, EPOCH, floating, place, quoted
 
 _ROWS = "_firnline_rows"
+_SESSIONS = "spark.sessionWindow"
 
 
 class _Given(LogicalPlan):
@@ -167,6 +168,12 @@ def exact(frame: DataFrame) -> DataFrame:
     session = frame.sparkSession
     assert isinstance(session, SparkSession)
     return frame_of(session, project(relation_of(frame), exactly(types, floating(types))))
+
+
+def unmarked(frame: DataFrame) -> DataFrame:
+    """The same rows without the mark on a column of sessions, for which Spark merges rows wherever they are grouped by it."""
+    sessions = {each.name: F.col(quoted(each.name)) for each in frame.schema.fields if _SESSIONS in (each.metadata or {})}
+    return frame.withColumns({name: F.coalesce(of, of) for name, of in sessions.items()}) if sessions else frame
 
 
 def aliased(frame: DataFrame, alias: str) -> DataFrame:

@@ -14,7 +14,7 @@ from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
 
 from firnline.engine.call_sites import recorded
-from firnline.engine.frames import analyzed, ddl, frame_of, relation_of
+from firnline.engine.frames import analyzed, ddl, frame_of, relation_of, unmarked
 from firnline.engine.python_functions import noted
 from firnline.engine.queries import queried, verbatim
 from firnline.engine.zone import in_utc
@@ -155,7 +155,7 @@ def plan_of(
         if refusal.code in (*ALWAYS, "LOG_UNREADABLE") or collection.refresh == "incremental":
             raise refusal from error.__cause__
         _logger.info("%s is computed in full: %s", collection.name, refusal)
-        return StagePlan(fit(made.frame, None), None, (), {}, refusal)
+        return StagePlan(unmarked(fit(made.frame, None)), None, (), {}, refusal)
     kept = {step.name: typing.schemas[step.name] for step in steps.arrangements}
     is_top = any(isinstance(node, Top) for node in walk(bound.node))
     notes = ("a sort without a limit says nothing about a set of rows, and is dropped",) if bound.order and not is_top else ()

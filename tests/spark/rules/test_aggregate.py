@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pandas as pd
 import pytest
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.connect.session import SparkSession
 
@@ -94,6 +94,44 @@ def test_what_does_not(spark: SparkSession, keys: list[str]) -> None:
 def nested(left: DataFrame, right: DataFrame) -> DataFrame:
     named = left.join(right, "k", "left").groupBy("b").agg(F.count("*").alias("n"), F.max("x").alias("m"))
     return named.where("n > 1").join(right.groupBy("b").agg(F.max("k").alias("last")), "b")
+
+
+def test_doubles_in_any_order(spark: SparkSession) -> None:
+    sums = [F.try_sum("x"), F.try_avg("x"), F.sum_distinct("x"), F.expr("avg(DISTINCT x)"), F.sum("t"), F.avg("t")]
+
+    def stage(numbers):
+        texts = numbers.where("abs(x) < 1e300").withColumn("t", F.col("x").cast("string"))
+        return texts.groupBy("k").agg(*(each.alias(f"s{number}") for number, each in enumerate(sums)))
+
+    check(spark, stage, {"numbers": NUMBERS})
+
+
+SETS = History(
+    "id int, x bigint",
+    [
+        [((number, number if number < 10 else 20), 1) for number in range(11)],  # one more value, and Spark keeps them otherwise
+        [((11, 0), 1), ((12, 2**32 + 1), 1), ((13, 0), 1)],
+        [((12, 2**32 + 1), -1), ((0, 0), -1)],
+    ],
+)
+
+
+def test_sets_are_in_order(spark: SparkSession) -> None:
+    check(spark, lambda sets: sets.groupBy().agg(F.collect_set("x").alias("s"), F.count("*").alias("n")), {"sets": SETS})
+    check(
+        spark,
+        lambda sets: sets.select("id", F.collect_set("x").over(Window.partitionBy(F.col("id") % 2)).alias("s")),
+        {"sets": SETS},
+    )
+
+
+def test_windows_of_time(spark: SparkSession) -> None:
+    def stage(left):
+        moments = left.withColumn("t", F.timestamp_seconds("x"))
+        sliding = moments.select("k", F.window("t", "4 seconds", "2 seconds").alias("w")).groupBy("k").count()
+        return sliding.union(moments.select("k", F.window("t", "4 seconds").start).groupBy("k").count())
+
+    check(spark, stage, {"left": LEFT})
 
 
 GROUPS = {

@@ -46,6 +46,14 @@ def test_with_itself(spark: SparkSession) -> None:
     check(spark, lambda left: left.alias("l").join(left.alias("r"), F.col("l.k") == F.col("r.x") - 4), {"left": LEFT})
 
 
+def test_with_some_of_its_own_rows(spark: SparkSession) -> None:
+    def joined(left):
+        some = left.where("x > 4")
+        return left.join(some, (left.k == some.k) & (left.x < some.x + 3), "left").select(left.k, left.a, some.a.alias("b"))
+
+    check(spark, joined, {"left": LEFT})
+
+
 def test_of_joins(spark: SparkSession) -> None:
     def joined(left, right):
         there = left.join(right, "k", "left_semi").join(right.withColumnRenamed("b", "c"), "k", "left")

@@ -32,6 +32,10 @@ CASES = {
         lambda left: left.withColumn("d", F.make_date(F.lit(2026), "k", "k")).where("d BETWEEN '2026-01-01' AND 'today'"),
         lambda left: left.selectExpr("try_cast(' NOW utc' AS timestamp_ntz)"),
         lambda left: left.select(F.lit("yesterday").cast("date")),
+        lambda left: left.select(F.year(F.lit("today"))),
+        lambda left: left.selectExpr("filter(array(make_date(2026, k, k)), day -> day > 'today')"),
+        lambda left: left.join(left.sparkSession.tvf.range(F.unix_timestamp()), F.col("x") == F.col("id"), "left_semi"),
+        lambda left: left.select(F.aes_encrypt("a", F.lit("0000111122223333"))),
         lambda left: left.select(F.to_timestamp(F.lit("tomorrow"))),
         lambda left: left.orderBy(F.rand()).limit(1),
         lambda left: left.groupBy("k").agg(F.last("x")),
@@ -56,11 +60,13 @@ CASES = {
         lambda left: left.offset(3),
         lambda left: left.orderBy("x").groupBy("k").count().limit(1),
         lambda left: left.orderBy("x").repartition(2).limit(1),
+        lambda left: left.orderBy("x").offset(1).repartition(2).limit(1),
         lambda left: left.orderBy("x").sortWithinPartitions("a").limit(1),
     ],
     "PIVOT_WITHOUT_VALUES": [lambda left: left.groupBy("k").pivot("a").count()],
     "UNSUPPORTED_EXPRESSION": [
         lambda left: left.select(left.colRegex("`k|x`")),
+        lambda left: left.groupBy(F.session_window(F.timestamp_seconds("x"), "1 second")).count(),
         lambda left: left.groupingSets([[F.upper("a")], []], F.upper("a").alias("u")).count(),
         lambda left: left.alias("l").where(
             left.where(F.col("k") == F.col("l.k").outer()).union(left.where(F.col("x") == F.col("l.x").outer())).exists()
@@ -68,6 +74,15 @@ CASES = {
     ],
     "UNSUPPORTED_OPERATOR": [lambda left: left.sparkSession.sql("SELECT 1")],
 }
+
+
+def test_a_word_that_stays_a_text_is_none_of_the_clock(spark: SparkSession) -> None:
+    def stage(left):
+        day = left.withColumn("day", F.make_date(F.lit(2026), "k", "k"))
+        said = F.when(F.col("day") > "2026-01-01", "today").otherwise(F.concat(F.lit("now "), "day"))
+        return day.where("a <> 'yesterday'").select(said.alias("said"), F.filter(F.array("a"), lambda each: each > "tomorrow"))
+
+    planned(spark, stage, {"left": LEFT})
 
 
 @pytest.mark.parametrize(("code", "number"), [(code, number) for code, cases in CASES.items() for number in range(len(cases))])

@@ -34,6 +34,9 @@ CASES = {
     "explode": lambda left: left.select("k", F.explode(F.array("x", F.lit(3))).alias("e")),
     "posexplode": lambda left: left.select("k", F.posexplode(F.array("x", F.lit(3)))),
     "unpivot": lambda left: left.unpivot(["a"], ["k", "x"], "name", "value"),
+    "names of ours": lambda left: (
+        left.withColumn("_diff", F.lit(5)).fillna(0).unpivot(["a", "_diff"], ["x"], "_side", "_old").select("a", "`_old`")
+    ).toDF("a", "x"),
     "without nulls": lambda left: left.fillna(0, subset=["x"]).dropna().replace("p", "pp"),
     "python": lambda left: left.select("k", F.udf(lambda value: (value or 0) + 1, "int")("x").alias("y")),
     "batches": lambda left: left.mapInPandas(doubled, "k int, a string, x double"),

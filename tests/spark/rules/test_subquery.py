@@ -119,12 +119,15 @@ TEXTS = {
         (select approx_count_distinct(b) from right r where r.k = l.k) n from left l""",
     "one row by itself": "select k, (select b from right where b = 'b1') b from left",
     "an inequality under an aggregate": "select k, (select max(r.b) from right r where r.k <= l.k) m from left l",
+    "distinct rows": """select k, (select count(*) from (select distinct b from right r where r.k = l.k) q) n from left l
+        where exists (select 1 from (select distinct b, upper(b) u from right r where r.k = l.k) q where u > 'B1')""",
     "lateral": "select k, n from left l, lateral (select count(*) n from right r where r.k = l.k)",
 }
 
 
 @pytest.mark.parametrize(
-    "case", sampled(TEXTS, "in about rows outside", "lists of nothing", "several that nobody meets", "a left join")
+    "case",
+    sampled(TEXTS, "in about rows outside", "lists of nothing", "several that nobody meets", "a left join", "distinct rows"),
 )
 def test_texts(spark: SparkSession, case: str) -> None:
     check_sql(spark, TEXTS[case], BOTH)
