@@ -412,6 +412,9 @@ class Binder:
         kind = relation.WhichOneof("rel_type")
         if kind in ("fill_na", "drop_na", "replace") and not getattr(message, kind).cols:
             getattr(message, kind).cols.extend(source.names)
+        if kind == "unpivot":
+            for given, to in zip(_named_in(relation), _named_in(message), strict=True):
+                to.CopyFrom(self.in_names(self.expression(given, source), source))
         return plainly(Verbatim(columns, self.where, source.node, message, is_opaque))
 
     def renamed(self, source: Bound) -> Bound:
@@ -423,6 +426,18 @@ class Binder:
     def exactly(self, source: Bound) -> Bound:
         """The same rows, in no order, with no columns but its fields."""
         return self.kept(replace(source, order=()), source.fields)
+
+    def in_names(self, expression: Expression, source: Bound) -> Expression:
+        """A bound expression by the names of columns again, as a message that is kept has them."""
+        names = {each.id: each.name for each in source.node.columns}
+
+        def named(each: Expression) -> Expression:
+            if each.WhichOneof("expr_type") != "unresolved_attribute":
+                return each
+            first, *path = split(each.unresolved_attribute.unparsed_identifier)
+            return reference(names[first], path)
+
+        return rewritten(expression, named)
 
     def stripped(self, relation: Relation) -> Relation:
         """The message itself, without inputs, call sites and plan ids."""
@@ -533,6 +548,11 @@ class Binder:
 
     def _co_group_map(self, relation: Relation) -> Bound:
         return co_group_map(self, relation)
+
+
+def _named_in(relation: Relation) -> list[Expression]:
+    """The columns that an unpivot names."""
+    return [*relation.unpivot.ids, *relation.unpivot.values.values]
 
 
 def _marked(expression: Expression) -> Expression:

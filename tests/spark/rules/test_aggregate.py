@@ -219,7 +219,7 @@ def test_python_functions_of_pairs_of_groups(spark: SparkSession) -> None:
         return pd.DataFrame({"n": [len(left)], "m": [len(right)]})
 
     def paired(left, right):
-        by_expression = left.groupBy(F.col("k") % 3).cogroup(right.groupBy(F.col("k") % 3))
+        by_expression = left.alias("l").groupBy(F.col("l.k") % 3).cogroup(right.groupBy(F.col("k") % 3))
         return by_expression.applyInPandas(counted, "n int, m int")
 
     check(spark, paired, BOTH)

@@ -33,7 +33,7 @@ CASES = {
     "renamed": renamed,
     "explode": lambda left: left.select("k", F.explode(F.array("x", F.lit(3))).alias("e")),
     "posexplode": lambda left: left.select("k", F.posexplode(F.array("x", F.lit(3)))),
-    "unpivot": lambda left: left.unpivot(["a"], ["k", "x"], "name", "value"),
+    "unpivot": lambda left: left.alias("l").unpivot(["l.a"], ["k", "x"], "name", "value"),
     "names of ours": lambda left: (
         left.withColumn("_diff", F.lit(5)).fillna(0).unpivot(["a", "_diff"], ["x"], "_side", "_old").select("a", "`_old`")
     ).toDF("a", "x"),
