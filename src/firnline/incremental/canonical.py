@@ -189,10 +189,7 @@ def _constant(of: Canonical, node: Constant) -> Meaning:
 
 def _map(of: Canonical, node: Map) -> Meaning:
     below = of.known(node.input)
-    rows = below.rows
-    generators = [each for each in node.outputs if makes_rows(each.expression) or len(each.columns) > 1]
-    if generators:
-        rows = _hash("generated", rows, *(of.said(each.expression, below.columns) for each in generators))
+    rows, generators = _generated(of, node, below)
     columns: dict[str, str] = {}
     for each in node.outputs:
         if each in generators:
@@ -202,6 +199,13 @@ def _map(of: Canonical, node: Map) -> Meaning:
         else:
             columns[each.columns[0].id] = _value(of, each, below.columns)
     return Meaning(rows, columns)
+
+
+def _generated(of: Canonical, node: Map | Window, below: Meaning) -> tuple[str, list[Output]]:
+    """The rows that outputs make of those below, and these outputs."""
+    found = [each for each in node.outputs if makes_rows(each.expression) or len(each.columns) > 1]
+    said = (of.said(each.expression, below.columns) for each in found)
+    return (_hash("generated", below.rows, *said) if found else below.rows), found
 
 
 def _value(of: Canonical, output: Output, columns: Columns) -> str:
@@ -258,12 +262,13 @@ def _groups(kind: str, below: Meaning, keys: Sequence[str]) -> tuple[str, dict[s
 
 def _window(of: Canonical, node: Window) -> Meaning:
     below = of.known(node.input)
+    rows, _ = _generated(of, node, below)
     columns: dict[str, str] = {}
     for each in node.outputs:
         value = _value(of, each, below.columns)
         is_over = any(found.WhichOneof("expr_type") == "window" for found in expressions_in(each.expression))
-        columns[each.columns[0].id] = _hash("over", below.rows, value) if is_over else value
-    return Meaning(below.rows, columns)
+        columns[each.columns[0].id] = _hash("over", rows, value) if is_over else value
+    return Meaning(rows, columns)
 
 
 def _top(of: Canonical, node: Top) -> Meaning:

@@ -2,7 +2,8 @@
 
 Moments (variances, covariances, ...) are computed over the sorted values, in two passes: the means, then the sums of products of
 distances from them. Of several rows with the same extreme, ``max_by`` and ``min_by`` take the one with the largest, or smallest,
-value. A set has its values in order. The same over a window, where what sees the order of rows goes by their places.
+value. A set has its values in order, and so has a list those that a comparison takes for equal. The same over a window, where
+what sees the order of rows goes by their places.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ def settled(expression: Expression) -> Expression:
         return _product(*arguments)
     if name == "collect_set":
         return call("sort_array", expression)
+    if name == "array_sort" and len(arguments) > 1 and function(arguments[0]) in functions.LISTS:
+        return call(name, call("sort_array", arguments[0]), *arguments[1:])  # what a comparison takes for equal stays in order
     is_distinct = expression.unresolved_function.is_distinct
     if name in _OF_ONE:
         return _of_one(arguments[0], _OF_ONE[name], is_distinct=is_distinct)

@@ -125,6 +125,19 @@ def test_sets_are_in_order(spark: SparkSession) -> None:
     )
 
 
+def test_lists_by_a_comparison_that_leaves_some_equal(spark: SparkSession) -> None:
+    def sorted_by(values: Column) -> Column:
+        return F.array_sort(values, lambda one, other: (one.x % 2 - other.x % 2).cast("int"))
+
+    pairs = F.collect_list(F.struct("x", "id"))
+    check(
+        spark,
+        lambda sets: sets.groupBy().agg(sorted_by(pairs).alias("s")),
+        {"sets": SETS},
+        plain=lambda sets: sets.groupBy().agg(sorted_by(F.sort_array(pairs)).alias("s")),
+    )
+
+
 def test_windows_of_time(spark: SparkSession) -> None:
     def stage(left):
         moments = left.withColumn("t", F.timestamp_seconds("x"))
