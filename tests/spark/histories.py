@@ -14,6 +14,7 @@ from pyspark.sql.connect.session import SparkSession
 
 from firnline.engine.call_sites import recorded
 from firnline.engine.frames import analyzed, arrow_of, ddl, frame_of, relation_of
+from firnline.engine.sets import with_sets_in_order
 from firnline.engine.sharing import Find, shared
 from firnline.incremental.arranging import Arranged, arranged
 from firnline.incremental.binding import Binder
@@ -25,7 +26,6 @@ from firnline.incremental.sql_relation import translated
 from firnline.incremental.typing import Typing
 from firnline.model.names import DIFF, quoted
 from firnline.model.sql_value import NAN, settled
-from firnline.testing.plain import with_sets_in_order
 
 Row = tuple[Any, ...]
 Kept = dict[str, list[list[tuple[Row, int]]]]

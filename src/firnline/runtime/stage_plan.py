@@ -17,6 +17,7 @@ from firnline.engine.call_sites import recorded
 from firnline.engine.frames import analyzed, ddl, frame_of, relation_of, unmarked
 from firnline.engine.python_functions import noted
 from firnline.engine.queries import queried, verbatim
+from firnline.engine.sets import with_sets_in_order
 from firnline.engine.zone import in_utc
 from firnline.errors import FirnlineError
 from firnline.incremental.algebra import Top, walk
@@ -153,14 +154,14 @@ def plan_of(
     except (FirnlineError, AnalysisException) as error:
         refusal = error if isinstance(error, FirnlineError) else _unread(error)
         if refusal.code in (*ALWAYS, "LOG_UNREADABLE") or collection.refresh == "incremental":
-            raise refusal from error.__cause__
+            raise refusal from (error.__cause__ if refusal is error else error)
         _logger.info("%s is computed in full: %s", collection.name, refusal)
-        return StagePlan(unmarked(fit(made.frame, None)), None, (), {}, refusal)
+        return StagePlan(unmarked(with_sets_in_order(session, fit(made.frame, None))), None, (), {}, refusal)
     kept = {step.name: typing.schemas[step.name] for step in steps.arrangements}
     is_top = any(isinstance(node, Top) for node in walk(bound.node))
     notes = ("a sort without a limit says nothing about a set of rows, and is dropped",) if bound.order and not is_top else ()
     ids = tuple(field.id for field in bound.fields)
-    return StagePlan(frame, steps, ids, kept, None, notes, outline)
+    return StagePlan(with_sets_in_order(session, frame), steps, ids, kept, None, notes, outline)
 
 
 @lru_cache(maxsize=4096)

@@ -95,10 +95,10 @@ def _state(ran: Ran, name: str, epoch: Epoch) -> DataFrame:
 def _evaluated(ran: Ran, collection: Collection, frames: Mapping[str, DataFrame], epoch: Epoch) -> DataFrame:
     """What a stage's function, or its SQL, gives as plain Spark has it."""
     from firnline.engine.queries import queried, verbatim
+    from firnline.engine.sets import with_sets_in_order
     from firnline.engine.zone import in_utc
     from firnline.runtime import logical_time
     from firnline.runtime.iterate import at_once
-    from firnline.testing.plain import with_sets_in_order
 
     given = {called: frames[name] for called, name in zip(collection.parameters, collection.inputs, strict=True)}
     if collection.query is not None:

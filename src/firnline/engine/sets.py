@@ -1,18 +1,14 @@
-"""What plain Spark gives, where it leaves one thing open: in which order a set has its values. A collection has them in order."""
+"""The values of sets in order, which Spark leaves open: what is taken as it stands then has one answer, too."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from pyspark.sql import DataFrame
 from pyspark.sql.connect.proto import Expression, Relation
+from pyspark.sql.connect.session import SparkSession
 
 from firnline.engine.frames import frame_of, relation_of
 from firnline.incremental.expressions import function, inner, rewritten, walk
 from firnline.incremental.relation import call
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from pyspark.sql.connect.session import SparkSession
 
 _SET, _SORTED = "collect_set", "sort_array"
 
