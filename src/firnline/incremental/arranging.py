@@ -41,7 +41,7 @@ from firnline.incremental.algebra import (
 )
 from firnline.incremental.algebra import walk as nodes_of
 from firnline.incremental.canonical import Canonical
-from firnline.incremental.clock import has_word, word_read
+from firnline.incremental.clock import has_word, spelt_out, word_read
 from firnline.incremental.expressions import function, identity, plain, rewritten, walk
 from firnline.incremental.pruning import pruned
 from firnline.incremental.relation import call, cast, column, integer
@@ -252,22 +252,29 @@ class _Arranger:
 
 def _check_clock(node: Node, typing: Typing) -> None:
     """Refuse words that Spark takes for the time of day where it puts in a cast."""
-    for each in _apart(node):
-        if any(map(has_word, expressions_of(each))) and (word := word_read(typing.told(each))):
+    for each in _with_words(node) if any(map(has_word, expressions_of(node))) else ():
+        if word := word_read(typing.told(each)):
             what = f"{word!r} as a date or a timestamp is another one at another time"
             raise FirnlineError("NONDETERMINISTIC_FUNCTION", what, Location.of(node.where))
 
 
-def _apart(node: Node) -> Iterator[Node]:
+def _with_words(node: Node) -> Iterator[Node]:
     """The node with each of its outputs by itself: Spark tells of the first few of many only."""
     match node:
         case Map() | Window():
-            yield from (changed(node, columns=each.columns, outputs=(each,)) for each in node.outputs)
+            yield from (changed(node, columns=each.columns, outputs=(_spelt_out(each),)) for each in node.outputs)
         case Aggregate():
             keys = tuple(of for of in node.columns if of.id in node.keys)
-            yield from (changed(node, columns=(*keys, *each.columns), aggregates=(each,)) for each in node.aggregates)
-        case _:
-            yield node
+            for each in node.aggregates:
+                yield changed(node, columns=(*keys, *each.columns), aggregates=(_spelt_out(each),))
+        case Filter() | Join():
+            yield changed(node, condition=node.condition and spelt_out(node.condition))
+        case Top():
+            yield changed(node, order=tuple(map(spelt_out, node.order)))
+
+
+def _spelt_out(output: Output) -> Output:
+    return replace(output, expression=spelt_out(output.expression))
 
 
 def _may_have_maps(root: Node) -> bool:

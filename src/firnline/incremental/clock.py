@@ -6,7 +6,8 @@ import re
 
 from pyspark.sql.connect.proto import Expression
 
-from firnline.incremental.expressions import function, walk
+from firnline.incremental.expressions import function, rewritten, walk
+from firnline.incremental.relation import call, null
 
 _WORD = re.compile(r"\s*(now|today|tomorrow|yesterday)(\s+\S+)?\s*", re.IGNORECASE)
 _TIME = re.compile(r"\s*(date|timestamp(_ltz|_ntz)?)\s*", re.IGNORECASE)
@@ -35,6 +36,29 @@ def word_of_clock(expression: Expression) -> str | None:
 def has_word(expression: Expression) -> bool:
     """Whether one of the words is somewhere in it, as a text."""
     return any(_WORD.fullmatch(each.literal.string) for each in walk(expression))
+
+
+def spelt_out(expression: Expression) -> Expression:
+    """The same, as far as casts go, without functions of which Spark does not say what they stand for."""
+    return rewritten(expression, _spelt)
+
+
+def _spelt(expression: Expression) -> Expression:
+    arguments = list(expression.unresolved_function.arguments)
+    match function(expression), arguments:
+        case "between", [value, low, high]:
+            return call("and", call(">=", value, low), call("<=", value, high))
+        case "nvl" | "ifnull", [_, _]:
+            return call("coalesce", *arguments)
+        case "nvl2", [value, one, other]:
+            return call("if", call("isNotNull", value), one, other)
+        case "nullif", [value, other]:
+            return call("if", call("==", value, other), null(), value)
+        case "equal_null", [_, _]:
+            return call("<=>", *arguments)
+        case "extract" | "date_part" | "datepart", [_, source] if source.literal.string:
+            return call("year", source)
+    return expression
 
 
 def word_read(plan: str) -> str | None:

@@ -5,7 +5,8 @@ So equal values are equal rows on both sides, and a change of one side alone has
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,9 @@ from firnline.incremental.scope import Bound, Field, Made, reference
 if TYPE_CHECKING:
     from firnline.incremental.binding import Binder
 
+_INSIDE = re.compile(r"(`(?:[^`]|``)*`|\w+):")
+"""The names of a struct's fields, in a type in DDL."""
+
 
 def united(binder: Binder, relation: Relation) -> Bound:
     """A union, an intersection or a difference."""
@@ -25,14 +29,14 @@ def united(binder: Binder, relation: Relation) -> Bound:
     sides = [binder.bind(message.left_input), binder.bind(message.right_input)]
     whole = binder.analyze(relation)
     below = [[kind for _, kind in binder.analyze(each)] for each in (message.left_input, message.right_input)]
+    types = [dict(zip((field.id for field in side.fields), kinds, strict=True)) for side, kinds in zip(sides, below, strict=True)]
     if message.by_name:
         chosen = [[_found(binder, side, name, message.allow_missing_columns) for name, _ in whole] for side in sides]
+        for fields, kinds in zip(chosen, types, strict=True):
+            _check_inside(binder, fields, kinds, whole)
     else:
         chosen = [list(side.fields) for side in sides]
-    left, right = (
-        _typed(binder, side, fields, dict(zip((field.id for field in side.fields), kinds, strict=True)), whole)
-        for side, fields, kinds in zip(sides, chosen, below, strict=True)
-    )
+    left, right = (_typed(binder, side, fields, kinds, whole) for side, fields, kinds in zip(sides, chosen, types, strict=True))
     if message.set_op_type == message.SET_OP_TYPE_UNION:
         bound = Bound(Union(left.columns(), binder.where, left.node, right.node), left.fields)
         return bound if message.is_all else distinct(binder, bound)
@@ -56,8 +60,18 @@ def _found(binder: Binder, side: Bound, name: str, is_optional: bool) -> Field |
     return field
 
 
+def _check_inside(
+    binder: Binder, fields: Sequence[Field | None], kinds: Mapping[str, str], whole: Sequence[tuple[str, str]]
+) -> None:
+    """Refuse structs whose fields would have to be put in order by their names: a cast goes by their places."""
+    for field, (name, kind) in zip(fields, whole, strict=True):
+        if field is not None and _INSIDE.findall(kinds[field.id].lower()) != _INSIDE.findall(kind.lower()):
+            what = f"a union by name in which {name!r} is a struct of other fields, or in another order"
+            raise binder.refusal("UNSUPPORTED_OPERATOR", what)
+
+
 def _typed(
-    binder: Binder, side: Bound, fields: Sequence[Field | None], kinds: dict[str, str], whole: Sequence[tuple[str, str]]
+    binder: Binder, side: Bound, fields: Sequence[Field | None], kinds: Mapping[str, str], whole: Sequence[tuple[str, str]]
 ) -> Bound:
     """A side with exactly the columns of the whole; null where it has none."""
     if len(fields) != len(whole):

@@ -34,7 +34,7 @@ CASES = {
         lambda left: left.select(F.lit("yesterday").cast("date")),
         lambda left: left.select(F.year(F.lit("today"))),
         lambda left: left.selectExpr("filter(array(make_date(2026, k, k)), day -> day > 'today')"),
-        lambda left: left.join(left.sparkSession.tvf.range(F.unix_timestamp()), F.col("x") == F.col("id"), "left_semi"),
+        lambda left: left.join(left.select("a", F.make_date("x", "k", "k").alias("d")), F.expr("nvl(d, 'now') > d"), "left_semi"),
         lambda left: left.select(F.aes_encrypt("a", F.lit("0000111122223333"))),
         lambda left: left.select(F.to_timestamp(F.lit("tomorrow"))),
         lambda left: left.orderBy(F.rand()).limit(1),
@@ -72,7 +72,10 @@ CASES = {
             left.where(F.col("k") == F.col("l.k").outer()).union(left.where(F.col("x") == F.col("l.x").outer())).exists()
         ),
     ],
-    "UNSUPPORTED_OPERATOR": [lambda left: left.sparkSession.sql("SELECT 1")],
+    "UNSUPPORTED_OPERATOR": [
+        lambda left: left.sparkSession.sql("SELECT 1"),
+        lambda left: left.select(F.struct("k", "x").alias("s")).unionByName(left.select(F.struct("x", "k").alias("s"))),
+    ],
 }
 
 

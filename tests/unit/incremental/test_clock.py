@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from firnline.incremental.clock import has_word, word_of_clock, word_read
+from firnline.incremental.clock import has_word, spelt_out, word_of_clock, word_read
 from firnline.incremental.sql_expression import parsed
 
 
@@ -38,6 +38,21 @@ def test_a_cast_of_a_word(text: str, word: str | None) -> None:
 )
 def test_a_word_as_a_text(text: str, is_there: bool) -> None:
     assert has_word(parsed(text)) is is_there
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("filter(xs, d -> d between '2026-01-01' and 'today')", "filter(xs, d -> d >= '2026-01-01' and d <= 'today')"),
+        ("nvl(d, ifnull(e, 'now'))", "coalesce(d, coalesce(e, 'now'))"),
+        ("nvl2(s, d, 'now')", "if(isNotNull(s), d, 'now')"),
+        ("nullif(d, 'today')", "if(d = 'today', null, d)"),
+        ("date_part('month', 'today')", "year('today')"),
+        ("date_part('month', d)", "date_part('month', d)"),
+    ],
+)
+def test_what_spark_does_not_spell_out(text: str, expected: str) -> None:
+    assert spelt_out(parsed(text)) == parsed(expected)
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from pyspark.sql.connect.proto import Expression, Relation
 
+from firnline.errors import FirnlineError
 from firnline.incremental.algebra import Filter, Input, Join, Map, Node, walk
 from firnline.incremental.arranging import Arranged
 from firnline.incremental.binding import Binder
@@ -12,6 +14,7 @@ from firnline.incremental.explaining import scanned
 from firnline.incremental.pruning import pruned
 from firnline.incremental.relation import INNER, alias, call, column, filtered, integer, joined, project
 from firnline.incremental.scope import Bound
+from firnline.incremental.sql_relation import translated
 
 INPUTS = {1: ("orders", ("id", "who", "amount")), 2: ("people", ("name", "city")), 3: ("cities", ("city_name", "size"))}
 
@@ -116,3 +119,8 @@ def test_states_are_read_below_a_join_only() -> None:
     pairs = joined(large(5), table(2), INNER, call("==", column("who"), column("name")))
     assert scanned(Arranged((), bound(pairs).node)) == {"orders", "people"}
     assert scanned(Arranged((), bound(large(5)).node)) == set()
+
+
+def test_a_relation_that_asks_the_clock_is_refused() -> None:
+    with pytest.raises(FirnlineError, match="NONDETERMINISTIC_FUNCTION: unix_timestamp"):
+        bound(translated("SELECT * FROM range(unix_timestamp())", {}))
