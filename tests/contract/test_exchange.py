@@ -163,6 +163,24 @@ def test_what_a_lost_race_left_is_no_older_metadata_file(iceberg: Catalog, is_pr
     assert rows(log) == before
 
 
+@in_a_database
+def test_of_several_older_metadata_files_the_newest_is_taken(iceberg: Catalog) -> None:
+    log = Log(iceberg, "web", "visits")
+    log.create(pa.schema([("k", pa.string())]), ("k",), 0, {})
+    for name, epoch in (("a", 0), ("b", 10)):
+        publish(log, name, epoch)
+    versions = list[str]()
+    for number in range(3):
+        iceberg.iceberg("web", "visits").transaction().set_properties(number=str(number)).commit_transaction()
+        versions.append(str(iceberg.version("web", "visits")))
+    for path in versions[1:]:
+        iceberg.remove(path)
+    assert rebuild_metadata(iceberg, "web", "visits", versions[-1], lambda several: several[0])
+    table = log.load()
+    assert table is not None
+    assert table.properties["number"] == "0"
+
+
 def test_totals_stay_when_files_are_exchanged(iceberg: Catalog) -> None:
     log = Log(iceberg, "web", "visits")
     log.create(pa.schema([("k", pa.string())]), ("k",), 0, {})

@@ -104,14 +104,17 @@ class MaintenanceOperator(CommandOperator):
         with telling(self):
             project = project_of(self.root)
             graphs, broken = project.graphs()
-            done = "tidy" if all(is_tidy(project, graph, grace_of(project)) for graph in graphs) else "maintained"
-        if done == "tidy":
+            untidy = [graph.name for graph in graphs if not is_tidy(project, graph, grace_of(project))]
+        if not untidy:
             self.log.info("nothing to do")
-        elif not self._ran(project.settings, "maintain", "--minutes", str(self.minutes)) and not broken:
+        failed = 0
+        for names in [(name,) for name in untidy] if broken else [()] if untidy else []:  # asked for all, what is broken fails
+            failed += not self._ran(project.settings, "maintain", *names, "--minutes", str(self.minutes))
+        if failed:
             raise told(self, "", "something could not be done; the lines above say what and why", True)
         if broken:
             raise told(self, "", _unloaded(broken), False)
-        return done
+        return "maintained" if untidy else "tidy"
 
 
 class BranchOperator(CommandOperator):

@@ -33,9 +33,13 @@ def found(project: Project, text: str) -> tuple[Graph, str]:
 
 
 def found_in_main(project: Project, text: str) -> tuple[Graph, str]:
-    """The same, but in no branch."""
+    """The same, but in no branch; and if some pipeline does not load, which may have it too, only by its whole name."""
     graph, name = found(project, text)
     main, branch = parted(graph.name)
+    broken = () if "." in text else project.graphs()[1]
+    if broken:
+        todo = f"Write {main}.{name} if that is meant."
+        raise FirnlineError("NO_SUCH_COLLECTION", f"{', '.join(broken)} does not load and may have {text!r}, too", todo=todo)
     if branch is not None:
         todo = f"Name {main}.{name}; a branch is dropped with 'firnline branch drop {branch}', and created anew."
         raise FirnlineError("NO_SUCH_COLLECTION", f"{text} is a branch's", todo=todo)

@@ -41,6 +41,8 @@ def doctor(profile: Profile = None, only: Only = None, extras: With = None, mend
         settings = Settings.load()
         project = Finding(True, f"{settings.root}, profile {settings.profile}")
     except FirnlineError as error:
+        if only is not None and error.code == "BAD_SETTING":
+            raise
         project = Finding(False, f"{error.code}: {error.what}", error.todo)
     around = (*(extra(each.value) for each in extras or ()), CLASSES, *SURROUNDINGS)
     examined = [*examine(settings, around, only=only, mend=mend, tell=lambda what: errors.print(what, markup=False))]

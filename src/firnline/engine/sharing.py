@@ -25,6 +25,7 @@ from firnline.incremental.expressions import plain
 from firnline.incremental.relation import in_one
 
 _DEEPEST = 2
+_MOST_TOGETHER = 32 << 20
 MOST_BYTES = 16 << 20
 """So much may stand in a plan under one name; a message of Connect has 128 MB at most."""
 _Rows = tuple[pa.Table, StructType | None]
@@ -49,7 +50,7 @@ def shared(session: SparkSession, relations: Sequence[Shared], find: Find | None
     try:
         for each in relations:
             found = None if find is None else _at_hand(session, each, held, find)
-            if found is not None and found[0].nbytes <= MOST_BYTES:
+            if found is not None and _are_small([*held.values(), found]):
                 held[each.name] = found
                 continue
             name, relation = each.name, spell(each.relation)
@@ -68,6 +69,11 @@ def shared(session: SparkSession, relations: Sequence[Shared], find: Find | None
             if name in persisted:
                 session.table(name).unpersist()
             session.catalog.dropTempView(name)
+
+
+def _are_small(rows: Sequence[_Rows]) -> bool:
+    sizes = [each.nbytes for each, _ in rows]
+    return bool(max(sizes) <= MOST_BYTES and sum(sizes) <= _MOST_TOGETHER)
 
 
 def _at_hand(session: SparkSession, each: Shared, held: Mapping[str, _Rows], find: Find) -> _Rows | None:

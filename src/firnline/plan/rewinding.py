@@ -195,7 +195,8 @@ def _free(graph: Graph, present: Agreement) -> Frontier | None:
 
 
 def _decided(present: Agreement, frontier: Frontier | None, rewind: Rewind, corrected: Collection[str]) -> Agreement:
-    gaps = present.gaps.taken_back(corrected, rewind.to, rewind.name)
+    told = {stage for stage in rewind.stages for gap in present.gaps.gaps if stage in gap.before or stage in gap.after}
+    gaps = present.gaps.taken_back({*corrected, *told}, rewind.to, rewind.name)
     cut = frontier and replace(_named(frontier, rewind), upper=min(frontier.upper, rewind.to))
     holds = tuple(taken_back(each, rewind.to, rewind.logs) for each in present.holds)
     return replace(present, frontier=cut, rewinds=(*present.rewinds, rewind), holds=holds, gaps=gaps)

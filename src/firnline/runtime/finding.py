@@ -33,6 +33,7 @@ FEW_ROWS = 50_000
 """So many rows of a log are sooner read here than by Spark."""
 _MOST_FOUND = 4 * FEW
 """More rows make no plan."""
+_FAILURES = (OSError, ValueError, LookupError, pa.ArrowException)
 _LISTED: dict[str, tuple[StoredFile, ...]] = {}
 _MOST_LISTED = 10_000
 
@@ -68,7 +69,7 @@ class Finding:
         """The rows of a lookup, and perhaps others; None if Spark has to find them."""
         try:
             return self._found(lookup, keys)
-        except (OSError, ValueError) as error:  # a lost file, a full disk: Spark says what is wrong, if something is
+        except _FAILURES as error:  # a lost file, a full disk: Spark says what is wrong, if something is
             _logger.info("rows of %s are read by Spark: %s", lookup.collection, error)
             return None
 
@@ -81,7 +82,8 @@ class Finding:
             snapshot = leaf.old if lookup.moment == "old" else leaf.new
             assert snapshot is not None, "what is at hand has snapshots"
             values = keys.select([name for _, name in lookup.on]).rename_columns([name for name, _ in lookup.on])
-            found = _with_keys(self.project, table, _held(self.project, table, snapshot), values, names)
+            held = _held(self.project, table, snapshot)
+            found = _with_keys(self.project, table, held, values, names) if _are_near(self.project, held) else None
         else:
             files, columns = self._brought(table, leaf), _fields(table, names)
             found = None if files is None or columns is None else self._rows(files, columns)
@@ -110,9 +112,8 @@ def held(project: Project, log: Log, snapshot: int, keys: Callable[[], pa.Table]
     assert table is not None, "it has a snapshot"
     try:
         files = _held(project, table, snapshot)
-        is_near = _is_near(project, sum(file.rows for file in files))
-        return _with_keys(project, table, files, keys(), columns) if is_near else None
-    except (OSError, ValueError) as error:
+        return _with_keys(project, table, files, keys(), columns) if _are_near(project, files) else None
+    except _FAILURES as error:
         _logger.info("rows of %s are read by Spark: %s", log.collection, error)
         return None
 
@@ -138,7 +139,10 @@ def _with_keys(
 
 
 def _held(project: Project, table: Metadata, snapshot: int) -> list[StoredFile]:
-    """The data files of a state."""
+    """The data files of a state; refused if columns have other names by now than it knows them under."""
+    schema = table.snapshots[snapshot].schema
+    if schema is not None and table.schemas[schema] != table.columns:
+        raise ValueError(f"{table.pipeline}.{table.name} has other columns by now")
     manifests = project.catalog.manifests(table.snapshots[snapshot].manifest_list)
     return [file for manifest in manifests for file in _listed(project, table, manifest)]
 
@@ -156,6 +160,10 @@ def _listed(project: Project, table: Metadata, manifest: Manifest) -> tuple[Stor
 def _is_near(project: Project, rows: int) -> bool:
     """Whether rows of a log that has so many are found here."""
     return project.settings.concordance or rows <= FEW_ROWS
+
+
+def _are_near(project: Project, files: Sequence[StoredFile]) -> bool:
+    return _is_near(project, sum(file.rows for file in files))
 
 
 def _concordance(project: Project) -> Concordance:

@@ -112,16 +112,23 @@ def planned(project: Project, graph: Graph, grace: timedelta) -> list[Planned]:
     return [
         *maintenance.merging(),
         *maintenance.expiring(),
-        *(maintenance.deleted(table, record) for table, record in maintenance.due()),
+        *(
+            step
+            for table, record in maintenance.due()
+            for step in maintenance.looked_at("delete", table.name, partial(maintenance.deleted, table, record))
+        ),
         *maintenance.pruning(),
     ]
 
 
 def is_tidy(project: Project, graph: Graph, grace: timedelta) -> bool:
-    """Whether there is nothing to do."""
+    """Whether there is nothing to do; not where that cannot be told."""
     maintenance = _Maintenance(project, graph, grace)
     every = (maintenance.merging, maintenance.expiring, maintenance.due, maintenance.pruning)
-    return not any(next(iter(find()), None) for find in every)
+    try:
+        return not any(next(iter(find()), None) for find in every)
+    except FirnlineError:
+        return False
 
 
 def maintained(
@@ -258,13 +265,17 @@ class _Maintenance:
 
     def merging(self) -> Iterator[Planned]:
         """The merges that could be done now, the best first."""
-        for merge in self._merges(safe_point(self.project, self.graph).at):
-            yield self._planned(merge)
+        try:
+            merges = self._merges(safe_point(self.project, self.graph).at)
+        except FirnlineError:  # whoever merges is told why not
+            yield Planned(self.pipeline, "", "merge")
+        else:
+            yield from map(self._planned, merges)
 
     def expiring(self) -> Iterator[Planned]:
         """The tables that have snapshots which nothing needs, or do not say what becomes of old metadata files."""
         for name in sorted(self.project.catalog.names(self.pipeline)):
-            yield from self._looked_at(Planned(self.pipeline, name, "expire"), partial(self._expirable, name))
+            yield from self.looked_at("expire", name, partial(self._expirable, name))
 
     def _expirable(self, name: str) -> Planned | None:
         table = self.project.catalog.table(self.pipeline, name)
@@ -274,12 +285,12 @@ class _Maintenance:
         found = outdated(table) if is_control else expirable(table, world().now(), self.grace, self._voided(name))
         return Planned(self.pipeline, name, "expire", snapshots=len(found)) if found or unset(table) else None
 
-    def _looked_at(self, step: Planned, look: Callable[[], Planned | None]) -> Iterator[Planned]:
+    def looked_at(self, what: What, name: str, look: Callable[[], Planned | None]) -> Iterator[Planned]:
         """A step, if there is something to do; or if that cannot be told: whoever takes it is told why, and goes on."""
         try:
             found = look()
         except FirnlineError:
-            found = step
+            found = Planned(self.pipeline, name, what)
         if found is not None:
             yield found
 
@@ -314,7 +325,7 @@ class _Maintenance:
         if notes:
             yield Planned(self.pipeline, "", "prune", files=len(notes))
         for name in sorted(self._sinces()):
-            yield from self._looked_at(Planned(self.pipeline, name, "prune"), partial(self._prunable, name))
+            yield from self.looked_at("prune", name, partial(self._prunable, name))
 
     def _prunable(self, name: str) -> Planned | None:
         entries = entries_to_forget(self.project, self.pipeline, name)

@@ -295,7 +295,7 @@ class Project:
             yield from (Path(folder, name) for name in sorted(files) if name.endswith(".py") and not name.startswith("."))
 
     def _is_foreign(self, folder: Path) -> bool:
-        return folder == self.settings.work or (folder / "pyvenv.cfg").exists()
+        return folder == self.settings.work or os.path.exists(folder / "pyvenv.cfg")  # unlike Path.exists, whoever may enter it
 
     def _compile(self, name: str) -> dict[str, object]:
         done = subprocess.run(

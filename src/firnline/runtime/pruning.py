@@ -34,8 +34,10 @@ def forget_entries(project: Project, pipeline: str, collection: str) -> int:
     """Let the ledger say what the log says, and nothing else; how many entries went."""
     stale = entries_to_forget(project, pipeline, collection)
     if stale:
-        project.ledger.drop(stale)
-        log, known = project.log(pipeline, collection), project.ledger.known(pipeline, [collection])
+        log, gone = project.log(pipeline, collection), {(collection, each.generation, each.lower) for each in stale}
+        known = project.ledger.known(pipeline, [collection]) - gone
         entries = (each for each in log.entries() if (collection, each.description.generation, each.lower) not in known)
-        record(project, [line_of(log, entry) for entry in entries])
+        lines = [line_of(log, entry) for entry in entries]  # first: if a sidecar is lost, the ledger may be all that tells of it
+        project.ledger.drop(stale)
+        record(project, lines)
     return len(stale)

@@ -108,6 +108,8 @@ def _other_pipelines(project: Project, graph: Graph) -> Iterator[Hold]:
         try:
             other = project.graph(name)
         except FirnlineError:
+            if not project.catalog.names(name):
+                continue
             at, todo = _of_unknown(project, graph, name)
             yield Hold("pipeline", name, at, release=todo)
             continue

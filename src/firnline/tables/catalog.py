@@ -69,7 +69,7 @@ class Catalog:
         try:
             with answering(self.warehouse):
                 return self.at(pipeline, name, version)
-        except FileNotFoundError as error:
+        except (FileNotFoundError, ValueError, KeyError, TypeError) as error:  # lost, or cut
             raise FirnlineError("LOG_UNREADABLE", f"{pipeline}.{name}: {error}") from error
 
     def version(self, pipeline: str, name: str) -> str | None:

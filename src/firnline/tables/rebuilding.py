@@ -8,6 +8,7 @@ sidecar too: its rows are the same, since only deterministic code is replayed, s
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from uuid import uuid4
 
@@ -61,7 +62,7 @@ def rebuild_metadata(
         description = description.advanced(sidecar.upper)
         description = description.merged(sidecar.upper) if sidecar.merged else description
         _append(transaction, io, older, description, sidecar, path)
-    number = int(lost.rsplit("/", 1)[-1].partition("-")[0]) + 1
+    number = _number(lost) + 1
     version = f"{older.location}/metadata/{number:05d}-{uuid4()}.metadata.json"
     ToOutputFile.table_metadata(transaction.table_metadata, io.new_output(version))
     return catalog.point(pipeline, name, lost, version)
@@ -86,7 +87,18 @@ def _readable(catalog: Catalog, pipeline: str, name: str, lost: str) -> Iterator
     versions = [f"{protocol}://{path}" if "://" in folder else path for path in newest]
     found = list(_read(catalog, pipeline, name, [version for version in versions if version != lost]))
     had = {file_key(version) for each in found for version in each.older}
-    yield from sorted(found, key=lambda each: file_key(each.version) not in had)
+    numbers = Counter(map(_number, versions))
+
+    def is_in_doubt(table: Metadata) -> bool:
+        """Whether it may be one that lost its race: another has its number, and no later one says that it was before it."""
+        number = _number(table.version)
+        return file_key(table.version) not in had and (numbers[number] > 1 or number >= _number(lost))
+
+    yield from sorted(found, key=is_in_doubt)
+
+
+def _number(version: str) -> int:
+    return int(version.rsplit("/", 1)[-1].partition("-")[0])
 
 
 def _read(catalog: Catalog, pipeline: str, name: str, versions: Iterable[str]) -> Iterator[Metadata]:

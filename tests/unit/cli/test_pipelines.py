@@ -10,6 +10,7 @@ from firnline.cli.pipelines import asked
 from firnline.errors import FirnlineError
 from firnline.runtime.branch import create
 from firnline.runtime.project import Project
+from firnline.runtime.safepoint import safe_point
 from tests.project import command
 from tests.web_logs import copies
 
@@ -65,6 +66,17 @@ def test_a_module_without_a_pipeline_does_not_stop_the_others(sick: Project, cap
     complained = capsys.readouterr().err
     assert "helpers: NO_SUCH_PIPELINE: include/pipelines/helpers.py declares no Pipeline named 'helpers'" in complained
     assert "belongs into include/, not include/pipelines/" in complained
+
+
+def test_what_cannot_be_undone_is_not_done_to_the_only_one_that_loads(sick: Project) -> None:
+    assert found(sick, "visits")[0].name == "web"
+    assert found_in_main(sick, "web.visits")[0].name == "web"
+    with pytest.raises(FirnlineError, match="helpers does not load and may have 'visits', too"):
+        found_in_main(sick, "visits")
+
+
+def test_a_module_without_a_log_holds_no_safe_point(sick: Project) -> None:
+    assert not [hold for hold in safe_point(sick, sick.graph("web")).holds if hold.name == "helpers"]
 
 
 def test_maintenance_and_replication_of_the_others_go_on_and_say_so(sick: Project) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyiceberg.types import StringType
 from pyspark.sql.connect.proto import Relation
 
 from firnline.incremental.derivation import Lookup
@@ -137,3 +138,24 @@ def test_nothing_is_looked_up_where_files_are_elsewhere(shelf: Shelf) -> None:
     settings = shelf.project.settings.model_copy(update={"warehouse": "s3://bucket/warehouse"})
     leaf = _around(shelf.log, 1, 2, is_keyed=True)
     assert not Finding(type(shelf.project)(settings), "web", Epoch(1, 2), {"visits": leaf}).at_hand()
+
+
+def test_a_log_whose_columns_have_other_names_by_now_is_left_to_spark(shelf: Shelf) -> None:
+    finding, lookup = around(shelf, 2), Lookup("visits", "old", COLUMNS, (("id", "_key0"),), Relation())
+    assert finding.found(lookup, NUMBERS) is not None
+    with shelf.project.catalog.iceberg("web", "visits").update_schema() as update:
+        update.rename_column("page", "page_before")
+    with shelf.project.catalog.iceberg("web", "visits").update_schema() as update:
+        update.add_column("page", StringType())
+    assert finding.found(lookup, NUMBERS) is None
+
+
+def test_what_is_small_is_told_by_stored_rows(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = shelf.project.settings.model_copy(update={"concordance": False})
+    leaf = _around(shelf.log, 2, 3, is_keyed=True)
+    finding = Finding(type(shelf.project)(settings), "web", Epoch(2, 3), {"visits": leaf})
+    lookup = Lookup("visits", "old", COLUMNS, (("id", "_key0"),), Relation())
+    assert finding.found(lookup, NUMBERS) is not None
+    monkeypatch.setattr("firnline.runtime.finding.FEW_ROWS", leaf.size)
+    assert finding.at_hand()
+    assert finding.found(lookup, NUMBERS) is None, "two more rows are stored that undo one another"

@@ -85,12 +85,18 @@ def test_a_log_that_cannot_be_read_keeps_its_files_and_the_rest_is_done(web: Pro
     assert {each.step.what for each in done if each.error is None} >= {"expire", "prune"}
 
 
-def test_a_log_whose_metadata_is_lost_is_told_and_the_rest_is_done(web: Project) -> None:
+@pytest.mark.parametrize("left", [None, 200])
+def test_a_log_whose_metadata_is_lost_or_cut_is_told_and_the_rest_is_done(web: Project, left: int | None) -> None:
     graph = web.graph("web")
     merge(web, "seen")
     table = web.log("web", "visits").load()
     assert table is not None
+    content = web.catalog.read(table.version)
     web.catalog.remove(table.version)
+    if left is not None:
+        web.catalog.write(table.version, content[:left])
+    assert not is_tidy(web, graph, NOW)
+    assert ("merge", "") in {(each.what, each.collection) for each in planned(web, graph, NOW)}
     done = list(maintained(web, graph, no_engine, NOW))  # type: ignore[arg-type]
     told = [(each.step.what, each.step.collection) for each in done if each.error]
     assert told == [("merge", ""), ("expire", "visits"), ("delete", "seen")], "what it names is not known"
