@@ -147,9 +147,17 @@ class MemoryLedger:
         self._step("forget entries")
         self.entries.clear()
 
-    def publications(self, pipeline: str, collection: str) -> list[Publication]:
+    def every(self, pipeline: str, collection: str) -> list[Publication]:
         self._step("ask ledger")
         return [entry for key, entry in self.entries.items() if key[0] == collection]
+
+    def drop(self, publications: Sequence[Publication]) -> None:
+        self._step("drop entries")
+        for each in publications:
+            same = [key for key in self.entries if key[:2] == (each.collection, each.generation)]
+            for key in same:
+                if each.lower <= key[2] < each.upper:
+                    del self.entries[key]
 
     def known(self, pipeline: str, collections: Iterable[str]) -> set[tuple[str, int, int]]:
         self._step("ask ledger")
