@@ -33,6 +33,10 @@ PIPELINE = """
     def zero(given):
         return given.where("s.y = 0.0D").select("k")
 
+    @floats.stage(keys=["k"])
+    def told(given):
+        return given.where("x = 0").selectExpr("k", "cast(x as string) as x")
+
     @floats.stage(keys=["k"], refresh="full")
     def whole(given):
         return given.where("x > 50 or s.y = 0.0D").select("k")
@@ -46,6 +50,7 @@ def test_stages_and_readers_find_nan_and_negative_zero(project: Callable[..., Pr
     graph = made.graph("floats")
     assert rows(made, graph, "above") == [(2,)]
     assert rows(made, graph, "zero") == [(3,)]
+    assert rows(made, graph, "told") == [(3, "0.0")]
     assert rows(made, graph, "whole") == [(2,), (3,)]
     found = firnline.read("floats.given", session=spark, project=made)
     assert [row["k"] for row in found.where("x > 50").collect()] == [2]

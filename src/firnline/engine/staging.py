@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, Observation, Window
 from pyspark.sql import functions as F
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import DataType, DoubleType, FloatType, StructType
 
 from firnline.engine.frames import arrow_of, deltas, frame_of, relation_of
 from firnline.engine.hashing import digest_columns, digest_of, digests_of, hash_columns, part_of
@@ -53,11 +53,17 @@ def placed(delta: DataFrame, columns: Sequence[Column], partition_by: Sequence[s
     """
     kinds = {column.name: column.kind for column in columns}
     return delta.select(
-        *(F.col(quoted(column.name)).cast(column.kind).alias(column.name) for column in columns),
+        *(_settled(column).cast(column.kind).alias(column.name) for column in columns),
         (F.col(EPOCH) if epoch is None else F.lit(epoch)).cast("bigint").alias(EPOCH),
         F.col(DIFF).cast("bigint").alias(DIFF),
         part_of([(name, kinds[name]) for name in partition_by], parts).alias(PART),
     )
+
+
+def _settled(column: Column) -> PysparkColumn:
+    """The column without -0.0: whoever groups rows, or reads them without Spark, has 0.0, and texts tell them apart."""
+    found = F.col(quoted(column.name))
+    return found + F.lit(0.0) if isinstance(column.kind, FloatType | DoubleType) else found
 
 
 def stage(
