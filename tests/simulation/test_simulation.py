@@ -87,7 +87,7 @@ def publish_in_any_generation(self: Description, generation: int, lower: int, up
     return JUDGE(self, self.generation, lower, upper)
 
 
-def rewind_behind_readers(present: Agreement, frontier: Frontier, rewind: Rewind) -> Agreement:
+def rewind_behind_readers(present: Agreement, frontier: Frontier, rewind: Rewind, *_: object) -> Agreement:
     return replace(present, rewinds=(*present.rewinds, rewind))
 
 
