@@ -185,6 +185,7 @@ def test_epochs_that_are_computed_side_by_side_are_asked_about_their_own_rows(
             both.wait(3)
 
     def batch_of(frame: DataFrame) -> Any:
+        assert gx._ONE.locked(), "one after the other: two would share a source, and the last one's rows"
         made = batch(frame)
         meet()
         return made
