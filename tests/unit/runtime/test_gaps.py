@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -143,6 +144,7 @@ def made_good(healthy: Callable[[], Project]) -> Project:
     """A project whose stage has made its lost rows good with its fourth epoch."""
     project = lossy(healthy)
     ((_, gap),) = repair(project, no_session).gaps
+    time.sleep(1)  # of a gap the second is known in which it was opened
     for name in ("visits", "seen"):
         publish(project, name, 3)
     control = project.control("web")

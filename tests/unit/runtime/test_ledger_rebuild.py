@@ -47,7 +47,7 @@ def test_every_answer_is_the_same_after_a_rebuild(kept: Callable[[], Project]) -
         for name in ("visits", "seen"):
             publish(project, name, epoch, attempt=f"{name}{epoch} again")
         complete(project, graph, Epoch(epoch, epoch + 1))
-    hold(project, graph, lambda *_: Hold("backfill", "march", 1, "ana", release="wait for it"))
+    hold(project, graph, lambda *_: Hold("reader", "march", 1, "ana", release="wait for it"))
     command(root, "ledger", "rebuild")
     before = answers(root)
     assert "march" in str(before[2])
