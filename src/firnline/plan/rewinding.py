@@ -121,6 +121,10 @@ def undone(
     if undo.to < since:
         what = f"{graph.name!r} cannot go back to {label(undo.to)} in between: single epochs are kept only since {label(since)}"
         raise FirnlineError("REWIND_NOT_UNDOABLE", what)
+    back = [gap.collection for gap in present.gaps.gaps if gap.phase == "back" and gap.collection in heads]
+    if back:  # epochs that were taken out may have made it good
+        what = f"lost rows of {graph.name}.{back[0]} came back meanwhile, and would be there twice"
+        raise FirnlineError("REWIND_NOT_UNDOABLE", what)
     logs = {name: head.generation + 1 for name, head in heads.items()}
     return _decided(present, frontier, replace(undo, upper=frontier.upper if frontier else undo.to, logs=logs), corrected)
 

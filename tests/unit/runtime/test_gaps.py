@@ -6,6 +6,7 @@ import json
 import textwrap
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import NoReturn
@@ -197,6 +198,15 @@ def test_a_rewind_behind_what_was_made_good_has_it_made_good_again(healthy: Call
     undo(project, graph, "ana")
     assert control.gaps().mark("seen") is not None, "what was there before may need a correction, too"
     assert verify(project).problems == ()
+
+
+def test_what_was_made_good_does_not_come_again_beside_rows_that_came_back(healthy: Callable[[], Project]) -> None:
+    project = made_good(healthy)
+    graph, control = project.graph("web"), project.control("web")
+    rewind(project, graph, 3, "seen", "ana")
+    control.change(lambda gaps: replace(gaps, gaps=tuple(replace(gap, phase="back") for gap in gaps.gaps)))
+    with pytest.raises(fl.FirnlineError, match=r"REWIND_NOT_UNDOABLE: lost rows of web\.seen came back"):
+        undo(project, graph, "ana")
 
 
 def test_a_gap_that_is_not_made_good_forbids_a_rewind_behind_it(healthy: Callable[[], Project]) -> None:
