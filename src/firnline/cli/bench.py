@@ -196,7 +196,8 @@ def dedup(
         title = f"{new:,} records among {seen:,} seen ids, {found.bytes / 1e6:,.0f} MB"
         print_table(title, report.COLUMNS, report.lines(found))
         console.print(
-            f"The concordance has {found.index / 1e6:,.0f} MB; it was made in the first look-up, of {found.indexed:.0f} s."
+            f"The concordance has {found.index / 1e6:,.0f} MB; the first epoch that looked ids up, "
+            f"and made most of it, took {found.indexed:.0f} s."
         )
     _check_equal(found.differences, json)
 
