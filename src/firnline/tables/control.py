@@ -181,7 +181,7 @@ class Control:
         self._agreed("the approvals", change, lambda: world().reach("safepoint.committed"))
 
     def name(self, change: Callable[[Agreement], Agreement]) -> None:
-        """Write down what collections' names stand for now, unless it is: another log, or none."""
+        """Change what collections' names stand for: another log, or none. Nothing is written if they stand for that already."""
 
         def named(present: Agreement) -> Agreement:
             changed = change(present)
