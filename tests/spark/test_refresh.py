@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from pyspark.sql import DataFrame
 from pyspark.sql.connect.session import SparkSession
 
+from firnline.engine import staging
+from firnline.engine.frames import relation_of
 from firnline.errors import FirnlineError
 from firnline.runtime.advance import advance
 from firnline.runtime.cost import cost
@@ -301,3 +305,59 @@ def test_another_name_inside_of_a_stage_goes_on(project: Make, spark: SparkSessi
     made = project(**text("renamed", stage, extra="cheapest_id"))
     run_epoch(made, spark, "renamed", "1")
     assert rows(made, made.graph("renamed"), "cheapest") == [(3,), (4,)]
+
+
+@pytest.mark.parametrize(
+    ("keys", "kept", "expected"),
+    [
+        (["id"], "id, who", [False, True, False]),  # comes; comes and goes; comes
+        (["who", "n"], "who, id % 1 n, amount * 0 zero", [False, True, False]),
+    ],
+)
+def test_rows_are_added_up_only_where_some_may_undo_others(
+    project: Make, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, keys: list[str], kept: str, expected: list[bool]
+) -> None:
+    name = f"added_{len(keys)}"
+    made = project(
+        **{
+            name: textwrap.dedent(f"""
+                import firnline as fl
+
+                {name} = fl.Pipeline("{name}", schedule=1, start=0)
+
+                @{name}.source(keys=["id"])
+                def orders(epoch):
+                    rows = [[(1, "a", 1, 1), (2, "b", 1, 1)], [(1, "a", 1, -1), (1, "c", 1, 1)], [(4, "d", 1, 1)]]
+                    return epoch.spark.createDataFrame(rows[epoch.lower], "id int, who string, amount int, _diff int")
+
+                @{name}.stage(keys={keys}, refresh="incremental")
+                def kept(orders):
+                    return orders.selectExpr(*{kept.split(", ")})
+            """)
+        }
+    )
+    added_up: list[bool] = []
+    placed = staging.placed
+
+    def watched(delta: DataFrame, *where: Any) -> DataFrame:
+        added_up.append("aggregate {" in str(relation_of(delta)))
+        return placed(delta, *where)
+
+    monkeypatch.setattr(staging, "placed", watched)
+    for epoch in range(3):
+        run_epoch(made, spark, name, str(epoch))
+    assert added_up[1::2] == expected, "every other one is the source's"
+    found = rows(made, made.graph(name), "kept")
+    assert [row[:2] for row in found] == ([(1, "c"), (2, "b"), (4, "d")] if keys == ["id"] else [("b", 0), ("c", 0), ("d", 0)])
+
+
+def test_equal_rows_of_a_keyed_stage_are_refused_though_nobody_adds_them_up(project: Make, spark: SparkSession) -> None:
+    stage = """
+        @{name}.stage(keys=["who"])
+        def who(orders):
+            return orders.select("who")
+    """
+    made = project(**text("twice", stage))
+    with pytest.raises(FirnlineError) as refused:
+        run_epoch(made, spark, "twice", "0")
+    assert refused.value.code == "KEY_NOT_UNIQUE"

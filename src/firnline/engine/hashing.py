@@ -55,8 +55,10 @@ def part_of(columns: Sequence[tuple[str, T.DataType]], parts: int) -> Column:
     return F.pmod(F.xxhash64(*hashes), _long(parts)).cast(T.IntegerType())
 
 
-def digest_columns(fields: Sequence[tuple[int, str, T.DataType]]) -> dict[str, Column]:
-    """Aggregates, under their names, over rows weighted by ``_diff``: for ``agg``, with or without groups, or for ``observe``.
+def digest_columns() -> dict[str, Column]:
+    """Aggregates, under their names, over rows with ``_diff`` and their ``hash_columns``: for ``agg``, with or without groups.
+
+    From hashes that stand in columns, since Spark computes the ones that stand in an aggregate once for each sum of a group.
 
     A hash is summed as two 32-bit halves, each in [-2^31, 2^31) and near 0 in the mean, so that the sums over distinct rows stay
     far inside a bigint however many they are. A sum that leaves it nevertheless (it takes 2^32 copies of one row) is an error in
@@ -65,7 +67,7 @@ def digest_columns(fields: Sequence[tuple[int, str, T.DataType]]) -> dict[str, C
     diff = F.col("_diff").cast(_LONG)
     sums = {_ROWS: F.sum(F.abs(diff)), _WEIGHT: F.sum(diff)}
     for seed in digest.SEEDS:
-        hashed = row_hash(seed, fields)
+        hashed = F.col(_HASHES[seed])
         high, low = _halves(seed)
         sums[high] = F.sum(diff * F.shiftright(hashed, _HALF))
         sums[low] = F.sum(diff * (hashed.bitwiseAND(_long((1 << _HALF) - 1)) - _long(1 << (_HALF - 1))))
@@ -73,7 +75,7 @@ def digest_columns(fields: Sequence[tuple[int, str, T.DataType]]) -> dict[str, C
 
 
 def digest_of(row: Mapping[str, Any]) -> Digest:
-    """The digest in a collected row (or observation) of ``digest_columns``; ``Digest()`` if there was no input."""
+    """The digest in a collected row of ``digest_columns``; ``Digest()`` if there was no input."""
     rows, weight = (row[name] or 0 for name in (_ROWS, _WEIGHT))
     sums = []
     for seed in digest.SEEDS:
@@ -83,7 +85,7 @@ def digest_of(row: Mapping[str, Any]) -> Digest:
 
 
 def hash_columns(fields: Sequence[tuple[int, str, T.DataType]]) -> dict[str, Column]:
-    """The hashes of a row, under their names: what ``digests_of`` adds up where rows are at hand."""
+    """The hashes of a row, under their names: what ``digest_columns`` adds up in Spark, and ``digests_of`` where rows are at hand."""
     return {name: row_hash(seed, fields).alias(name) for seed, name in _HASHES.items()}
 
 

@@ -128,8 +128,8 @@ def waves(table: str, snapshots: Sequence[int], epoch: int) -> Relation:
 
 def digests(rows: DataFrame, columns: Sequence[Column]) -> dict[tuple[int, int], Digest]:
     """The digest of each (epoch, part) of rows of a log, as they stand in storage."""
-    aggregates = [expression.alias(name) for name, expression in digest_columns(_fields(columns)).items()]
-    found = rows.groupBy(EPOCH, PART).agg(*aggregates).collect()
+    hashed = rows.select(EPOCH, PART, DIFF, *hash_columns(_fields(columns)).values())
+    found = hashed.groupBy(EPOCH, PART).agg(*digest_columns().values()).collect()
     return {(row[EPOCH], row[PART]): digest_of(row.asDict()) for row in found}
 
 

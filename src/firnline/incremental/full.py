@@ -13,16 +13,17 @@ from firnline.incremental.relation import alias, call, column, consolidated, int
 from firnline.model.names import DIFF
 
 
-def difference(new: Relation, old: Relation | None, columns: Sequence[str]) -> Relation:
+def difference(new: Relation, old: Relation | None, columns: Sequence[str], *, is_keyed: bool = False) -> Relation:
     """The weighted rows that lead from ``old``, weighted rows of the log, to ``new``, plain rows.
 
     Args:
         new: A relation with exactly these columns.
         old: A relation with these columns and ``_diff``; None where the log is empty.
         columns: The user's columns, in order.
+        is_keyed: Whether no two rows of ``new`` are equal, or are refused later if they are: then they are not brought together.
     """
     after = project(new, [*map(column, columns), alias(integer(1), DIFF)])
     if old is None:
-        return consolidated(after, columns)
+        return after if is_keyed else consolidated(after, columns)
     before = project(old, [*map(column, columns), alias(call("negative", column(DIFF)), DIFF)])
     return consolidated(union(after, before), columns)

@@ -370,7 +370,9 @@ class Derived:
         elif making.is_continued:
             change = derivation.delta(node)
             if change is not None:
-                relation = consolidated(named_as(change.relation, [*ids, DIFF], [*names, DIFF]), names)
+                moved = named_as(change.relation, [*ids, DIFF], [*names, DIFF])
+                is_each_once = change.is_positive and destination.placement.is_keyed
+                relation = moved if is_each_once else consolidated(moved, names)
         else:
             rows = derivation.unit(derivation.state(node, "new"), node.ids)
             relation = self._difference(named_as(rows.relation, ids, names), destination, names)
@@ -468,7 +470,7 @@ class Derived:
     def _difference(self, rows: Relation, destination: Destination, names: list[str]) -> Relation:
         """What leads from the log to these rows."""
         if destination.head.snapshot is None:
-            return difference(rows, None, names)
+            return difference(rows, None, names, is_keyed=destination.placement.is_keyed)
         return difference(rows, consolidated(destination.before(self.run.epoch, self.parts), names), names)
 
     def _narrowed(self, making: _Making) -> Mapping[str, Leaf]:
