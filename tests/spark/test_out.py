@@ -6,19 +6,22 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.connect.session import SparkSession
 
 import firnline as fl
+from firnline.engine import frames
+from firnline.engine.frames import net_changes
 from firnline.model.epoch import Epoch
 from firnline.runtime.advance import complete
 from firnline.runtime.project import Project
 from firnline.runtime.rewind import rewind
-from tests.shelf import Shelf, comparable, multiset
+from tests.shelf import Delta, Shelf, comparable, multiset
 from tests.spark.running import run_epoch
 from tests.unit.runtime.test_changes import HISTORY as CHANGED
 from tests.unit.runtime.test_changes import SCHEMA as CHANGED_SCHEMA
-from tests.unit.runtime.test_scan import FILTERS, SCHEMA, history
+from tests.unit.runtime.test_scan import FILTERS, SCHEMA, history, row
 
 COMPARED = (
     "fraction of an integer",
@@ -145,3 +148,24 @@ def test_what_goes_out_is_the_state_at_every_epoch(project: Callable[..., Projec
             state.remove(text) if change["_change_type"] == "DELETE" else state.append(text)
         assert sorted(state) == multiset(spent)
         before = spent
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+@pytest.mark.usefixtures("far_away")
+def test_old_rows_are_read_with_what_newer_layers_come_to(
+    project: Callable[..., Project], spark: SparkSession, monkeypatch: pytest.MonkeyPatch, is_nested: bool
+) -> None:
+    """An epoch that only inserts, then updates, removals, rows that go and come back as they were; every type."""
+    name = f"out_settled_{is_nested}".lower()
+    kept = [field for field in SCHEMA if is_nested or not pa.types.is_nested(field.type)]
+    made = project(**{name: SHELVES.format(name=name)})
+    shelf = Shelf(made, name, "visits", pa.schema(kept), ("id",), parts=4)
+    back: list[Delta] = [[(row(number), weight) for number in (10, 11)] for weight in (-1, 1)]
+    shelf.publish(*([({of.name: each[of.name] for of in kept}, weight) for each, weight in one] for one in (*history(), *back)))
+    shelf.complete()
+    by_spark = []
+    monkeypatch.setattr(frames, "net_changes", lambda *given: by_spark.append(given) or net_changes(*given))
+    for epoch in range(7):
+        read = fl.read(f"{name}.visits", as_of=str(epoch), session=spark, project=made)
+        assert multiset(read.toArrow().to_pylist()) == multiset(shelf.state(epoch + 1)), epoch
+    assert len(by_spark) == (6 if is_nested else 0), "of what stands in a plan, Spark computes nothing twice"

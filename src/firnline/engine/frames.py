@@ -26,7 +26,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from firnline.engine.conf import CATALOG
-from firnline.incremental.relation import call, column, consolidated, in_one, project
+from firnline.incremental.relation import call, column, consolidated, project
 from firnline.incremental.relation import exact as exactly
 from firnline.model.names import DIFF, EPOCH, floating, place, quoted
 
@@ -202,27 +202,25 @@ def state(session: SparkSession, table: str, snapshot: int, upto: int, columns: 
     return frame_of(session, consolidated(relation_of(rows), columns)).drop(DIFF)
 
 
+def net_changes(session: SparkSession, table: str, snapshot: int, lower: int, upto: int, columns: Sequence[str]) -> DataFrame:
+    """What the epochs in [lower, upto) come to: weighted rows, no two of them equal."""
+    names = (F.col(quoted(name)) for name in (*columns, DIFF))
+    rows = deltas(session, table, snapshot, upto).where(F.col(EPOCH) >= lower).select(*names)
+    return frame_of(session, consolidated(relation_of(rows), columns))
+
+
 def settled_state(
     session: SparkSession,
     table: str,
     snapshot: int,
     settled: int,
-    upto: int,
     columns: Sequence[str],
     keys: Sequence[str],
-    *,
-    is_few: bool,
+    changes: DataFrame,
 ) -> DataFrame:
-    """The same rows, where nothing is removed before the point ``settled``, and little after it; keys identify rows.
-
-    With ``is_few`` what comes after it is so little that one task handles it quicker than several.
-    """
+    """The rows themselves, where nothing is removed before the point ``settled``, and ``changes`` are what little comes after."""
     names = [F.col(quoted(name)) for name in columns]
     before = deltas(session, table, snapshot, settled).select(*names)
-    if settled >= upto:
-        return before
-    after = deltas(session, table, snapshot, upto).where(F.col(EPOCH) >= settled).select(*names, DIFF)
-    changes = frame_of(session, consolidated(in_one(relation_of(after)) if is_few else relation_of(after), columns))
     on = [F.col(quoted(key)).alias(f"_firnline_{at}") for at, key in enumerate(keys)]
     removed = F.broadcast(changes.where(F.col(DIFF) < 0).select(*on))
     matching = [F.col(quoted(key)).eqNullSafe(F.col(f"_firnline_{at}")) for at, key in enumerate(keys)]

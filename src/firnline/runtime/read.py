@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, overload
 
 from firnline.errors import FirnlineError
 from firnline.model.graph import Graph
-from firnline.model.names import BOOKKEEPING
+from firnline.model.names import BOOKKEEPING, DIFF, quoted
 from firnline.plan.safepoint import compacted
 from firnline.runtime.cut import consistent
 from firnline.runtime.gaps import of_pipeline, sentence
@@ -69,8 +69,7 @@ def frame(
     project: Project, session: SparkSession | None, graph: Graph, collection: str, upto: int, generation: int | None = None
 ) -> DataFrame:
     """The rows of a collection before a point; of one generation only, if one is given."""
-    from firnline.engine.frames import exact, settled_state, state, table_name
-    from firnline.engine.staging import FEW
+    from firnline.engine.frames import deltas, exact, net_changes, settled_state, state, table_name
     from firnline.tables.log import entries_of
 
     loaded, snapshot = readable(project, graph, collection, upto, generation)
@@ -81,9 +80,40 @@ def frame(
     settled, removed = _settled(graph.schedule.start, layers)
     if settled == graph.schedule.start or removed > _MOST_BROADCAST:
         return exact(state(opened, table, snapshot, upto, columns))
-    keys = graph.collection(collection).keys
-    is_few = sum(layer.rows for layer in layers if layer.lower >= settled) <= FEW
-    return exact(settled_state(opened, table, snapshot, min(settled, upto), upto, columns, keys, is_few=is_few))
+    if settled >= upto:
+        return exact(deltas(opened, table, snapshot, upto).select(*map(quoted, columns)))
+    newer = sum(layer.rows for layer in layers if layer.lower >= settled)
+    changes = _at_hand(project, opened, loaded, snapshot, settled, upto, newer)
+    if changes is None:
+        changes = net_changes(opened, table, snapshot, settled, upto, columns)
+    return exact(settled_state(opened, table, snapshot, settled, columns, graph.collection(collection).keys, changes))
+
+
+def _at_hand(
+    project: Project, session: SparkSession, table: Metadata, snapshot: int, lower: int, upto: int, rows: int
+) -> DataFrame | None:
+    """What the epochs in [lower, upto) come to, read here: Spark would compute it twice. None if that is much, or nested."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import ArrayType, LongType, MapType, StructField, StructType
+
+    from firnline.engine.frames import frame_of, local
+    from firnline.engine.sharing import MOST_BYTES
+    from firnline.engine.staging import FEW
+    from firnline.runtime.writing import stored_in
+    from firnline.tables import scan
+
+    stored = stored_in(session, table)
+    if rows > FEW or any(isinstance(field.dataType, ArrayType | MapType | StructType) for field in stored.fields):
+        return None
+    try:
+        found = scan.net(project.catalog.iceberg(table.pipeline, table.name), snapshot, lower, upto)
+    except (OSError, ValueError) as error:  # a lost file, columns that are renamed meanwhile: Spark says what is wrong
+        _logger.info("changes of %s are read by Spark: %s", table.name, error)
+        return None
+    if found.nbytes > MOST_BYTES:
+        return None
+    weighted = StructType([*stored.fields, StructField(DIFF, LongType())])
+    return frame_of(session, local(found.select(weighted.names).cast(to_arrow_schema(weighted)), weighted))
 
 
 def readable(project: Project, graph: Graph, collection: str, since: int, generation: int | None = None) -> tuple[Metadata, int]:

@@ -84,6 +84,11 @@ def changes(
     return merged(rows, [] if net else [EPOCH])
 
 
+def net(table: Table, snapshot: int, lower: int, upper: int) -> pa.Table:
+    """What the epochs in [lower, upper) come to as a snapshot has them: weighted rows with ``_diff``, no two of them equal."""
+    return merged(settled(_scanned(table, between(lower, upper), None, TRUE, snapshot)), [])
+
+
 def as_feed(weighted: pa.Table, numbered: Mapping[int, tuple[int, int]]) -> pa.Table:
     """Changes as Iceberg tells them, each as often as it happened: the first epoch first, and deleted rows before inserted ones.
 
