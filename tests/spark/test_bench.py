@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,7 @@ from bench.incremental.ours import MODULE
 from bench.incremental.suites import workload
 from bench.recovery import pipeline, repairs, retries
 from bench.recovery import report as recovery_report
-from tests.project import make_project
+from tests.project import ROOT, make_project
 
 
 def test_all_engines_agree_and_are_reported(lake: tuple[Path, SparkSession], tmp_path: Path) -> None:
@@ -79,3 +81,21 @@ def test_ids_are_looked_up_and_reported(lake: tuple[Path, SparkSession], tmp_pat
     assert [len(each.seconds) for case in found.cases for each in (case.ours, case.full)] == [1] * 4
     assert [len(line) for line in dedup_report.lines(found)] == [len(dedup_report.COLUMNS)] * 2
     assert json.loads(json.dumps(dedup_report.document(found)))["equal"]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "command",
+    [
+        "overhead --rows 1000 --runs 1",
+        "maintenance --rows 1000 --epochs 4",
+        "whatif --rows 1000 --epochs 3 --runs 1",
+        "catchup --epochs 3 --rows 50 --runs 1",
+    ],
+)
+def test_a_command_runs_to_its_end(command: str) -> None:
+    """What a command measures at its own size takes too long for a test; that it can be run, not."""
+    called = [sys.executable, "-c", "from firnline.cli import main; main()", "bench", *command.split(), "--json"]
+    ran = subprocess.run(called, cwd=ROOT, capture_output=True, text=True, timeout=600)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert json.loads(ran.stdout)
