@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import nullcontext, redirect_stdout
@@ -145,19 +146,32 @@ _OLD = [(page, number, Decimal(number), 1) for page in (None, "", "é") for numb
 GIVEN: dict[int, list[Row]] = {}
 
 
-@pytest.mark.parametrize(
-    ("last", "code"),
-    [
-        ([("é", 3, Decimal(3), -1), ("é", 3, Decimal(9), 1), ("new", 3, Decimal(1), 1)], None),
-        ([(None, 20, Decimal(1), 1), ("x", 3, Decimal(1), 1)], None),
-        ([("é", 4, Decimal(9), 1)], "KEY_NOT_UNIQUE.*page='é', number=4"),
-        ([(None, 4, Decimal(9), 1)], "KEY_NOT_UNIQUE.*page=None, number=4"),
-        ([("x", 1, Decimal(1), 1), ("x", 1, Decimal(2), 1)], "KEY_NOT_UNIQUE.*page='x', number=1"),
-        ([("", 4, Decimal(9), -1)], "NEGATIVE_WEIGHT.*page='', number=4"),
-        ([("gone", 1, Decimal(1), -1)], "NEGATIVE_WEIGHT.*page='gone', number=1"),
-        ([("é", 2, Decimal(2), -1)], "NEGATIVE_WEIGHT.*page='é', number=2"),
-    ],
-)
+def _explain_checks(monkeypatch: pytest.MonkeyPatch, plans: list[str]) -> None:
+    """Let the plan of every check of keys be told."""
+    check_keys = staging.check_keys
+
+    def spy(weights: DataFrame, *given: Any, **how: Any) -> None:
+        with redirect_stdout(io.StringIO()) as said:
+            weights.explain()
+        plans.append(said.getvalue())
+        check_keys(weights, *given, **how)
+
+    monkeypatch.setattr(staging, "check_keys", spy)
+
+
+CASES: list[tuple[list[Row], str | None]] = [
+    ([("é", 3, Decimal(3), -1), ("é", 3, Decimal(9), 1), ("new", 3, Decimal(1), 1)], None),
+    ([(None, 20, Decimal(1), 1), ("x", 3, Decimal(1), 1)], None),
+    ([("é", 4, Decimal(9), 1)], "KEY_NOT_UNIQUE.*page='é', number=4"),
+    ([(None, 4, Decimal(9), 1)], "KEY_NOT_UNIQUE.*page=None, number=4"),
+    ([("x", 1, Decimal(1), 1), ("x", 1, Decimal(2), 1)], "KEY_NOT_UNIQUE.*page='x', number=1"),
+    ([("", 4, Decimal(9), -1)], "NEGATIVE_WEIGHT.*page='', number=4"),
+    ([("gone", 1, Decimal(1), -1)], "NEGATIVE_WEIGHT.*page='gone', number=1"),
+    ([("é", 2, Decimal(2), -1)], "NEGATIVE_WEIGHT.*page='é', number=2"),
+]
+
+
+@pytest.mark.parametrize(("last", "code"), CASES)
 def test_the_keys_of_few_rows_are_checked_without_a_scan(
     project: Callable[..., Project],
     spark: SparkSession,
@@ -170,15 +184,7 @@ def test_the_keys_of_few_rows_are_checked_without_a_scan(
     GIVEN.update({0: _OLD, 1: [("é", 2, Decimal(2), -1)], 2: last})
     name = f"keyed_{request.node.callspec.indices['last']}"
     made = project("concordance = true\n", **{name: KEYED.replace("NAME", name)})
-    check_keys = staging.check_keys
-
-    def spy(weights: DataFrame, *given: Any, **how: Any) -> None:
-        with redirect_stdout(io.StringIO()) as said:
-            weights.explain()
-        plans.append(said.getvalue())
-        check_keys(weights, *given, **how)
-
-    monkeypatch.setattr(staging, "check_keys", spy)
+    _explain_checks(monkeypatch, plans)
     for epoch in range(2):
         run_epoch(made, spark, name, str(epoch))
     plans.clear()
@@ -191,3 +197,37 @@ def test_the_keys_of_few_rows_are_checked_without_a_scan(
         expected[row[:3]] += row[3]
     found = rows(made, made.declared(name).graph, "given")
     assert found == comparable([row for row, weight in expected.items() if weight])
+
+
+@pytest.mark.parametrize(("last", "code"), CASES)
+def test_the_keys_of_many_rows_are_checked_within_their_bounds(
+    project: Callable[..., Project],
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+    last: list[Row],
+    code: str | None,
+) -> None:
+    GIVEN.update({0: _OLD, 1: [("é", 2, Decimal(2), -1)], 2: last})
+    name = f"many_{request.node.callspec.indices['last']}"
+    made = project(**{name: KEYED.replace("NAME", name)})
+    monkeypatch.setattr(staging, "FEW", -1)
+    for epoch in range(2):
+        run_epoch(made, spark, name, str(epoch))
+    with pytest.raises(FirnlineError, match=code) if code else nullcontext():
+        run_epoch(made, spark, name, "2")
+
+
+def test_files_of_other_keys_are_not_read_to_check_keys(
+    project: Callable[..., Project], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = KEYED.replace("NAME", "apart").replace('keys=["page", "number"], partition_by=["page"], parts=2', 'keys=["number"]')
+    GIVEN.update({epoch: [("a", epoch * 10 + at, Decimal(1), 1) for at in range(10)] for epoch in range(3)})
+    made = project(apart=text)
+    monkeypatch.setattr(staging, "FEW", -1)
+    plans = list[str]()
+    _explain_checks(monkeypatch, plans)
+    for epoch in range(3):
+        run_epoch(made, spark, "apart", str(epoch))
+    pruned_by = re.search(r"filters=[^|]*number >= 20, number <= 29", plans[2])
+    assert pruned_by, plans[2]

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, Observation, Window
 from pyspark.sql import functions as F
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
-from pyspark.sql.types import DataType, DoubleType, FloatType, StructType
+from pyspark.sql.types import DataType, DateType, DecimalType, DoubleType, FloatType, IntegralType, StringType, StructType
 
 from firnline.engine.frames import arrow_of, deltas, frame_of, relation_of
 from firnline.engine.hashing import digest_columns, digest_of, digests_of, hash_columns, part_of
@@ -33,6 +33,7 @@ _WAP = "spark.wap.id"
 # The id is a setting of the session: of two threads that share one, the second must not write under, or without, the first's.
 _STAGING = threading.Lock()
 _SAMPLE = 5
+_ORDERED = (IntegralType, DecimalType, DateType, StringType)
 FEW = 100_000
 """So many rows are quicker handled by one task than brought together from several."""
 
@@ -169,14 +170,59 @@ def _fields(columns: Sequence[Column]) -> list[tuple[int, str, DataType]]:
     return [(column.field, column.name, column.kind) for column in columns]
 
 
+@dataclass(frozen=True)
+class Watched:
+    """Rows whose keys are watched while they are written: a least and a greatest value stay the same when a task is run again."""
+
+    rows: DataFrame
+    keys: tuple[str, ...] = ()
+    seen: Observation | None = None
+
+    @classmethod
+    def of(cls, rows: DataFrame, keys: Sequence[str], columns: Sequence[Column]) -> Watched:
+        """Rows, watched in those of their keys whose order files are pruned by as Spark has it."""
+        kinds = {column.name: column.kind for column in columns}
+        watched = tuple(key for key in keys if isinstance(kinds[key], _ORDERED))
+        if not watched:
+            return cls(rows)
+        seen = Observation()
+        found: list[PysparkColumn] = []
+        for at, key in enumerate(F.col(quoted(key)) for key in watched):
+            found += [F.min(key).alias(f"least_{at}"), F.max(key).alias(f"most_{at}"), F.max(key.isNull()).alias(f"nulls_{at}")]
+        return cls(rows.observe(seen, *found), watched, seen)
+
+    def bounds(self) -> PysparkColumn:
+        """What is true of all keys that were written; always true if nothing is known of them."""
+        seen = {} if self.seen is None else self.seen.get
+        known = [at for at, _ in enumerate(self.keys) if seen.get(f"nulls_{at}") is not None]
+        return reduce(and_, (self._bound(at, seen) for at in known), F.lit(True))
+
+    def _bound(self, at: int, seen: Mapping[str, Any]) -> PysparkColumn:
+        key, least, most = F.col(quoted(self.keys[at])), seen[f"least_{at}"], seen[f"most_{at}"]
+        inside = F.lit(False) if least is None else key.between(F.lit(least), F.lit(most))
+        return inside | key.isNull() if seen[f"nulls_{at}"] else inside
+
+
 def of_touched_keys(
-    session: SparkSession, table: str, snapshot: int, epoch: int, keys: Sequence[str], columns: Sequence[str], *, is_first: bool
+    session: SparkSession,
+    table: str,
+    snapshot: int,
+    epoch: int,
+    keys: Sequence[str],
+    columns: Sequence[str],
+    bounds: PysparkColumn,
+    *,
+    is_first: bool,
 ) -> DataFrame:
-    """The weighted rows, up to a staged epoch, of all keys that it touches; of the log's first epoch, its own rows."""
+    """The weighted rows, up to a staged epoch, of all keys that it touches; of the log's first epoch, its own rows.
+
+    ``bounds`` is true of these keys: whole files of others are not read.
+    """
     weights = deltas(session, table, snapshot, epoch + 1).select(*(F.col(quoted(name)) for name in columns), DIFF)
     if not keys or is_first:
         return weights
-    touched = epoch_rows(session, table, snapshot, epoch).select(*(F.col(quoted(key)) for key in keys)).distinct()
+    weights = weights.where(bounds)
+    touched = epoch_rows(session, table, snapshot, epoch).select(*(F.col(quoted(key)) for key in keys))
     matching = [weights[quoted(key)].eqNullSafe(touched[quoted(key)]) for key in keys]
     return weights.join(touched, reduce(and_, matching), "left_semi")
 

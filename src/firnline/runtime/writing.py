@@ -23,7 +23,7 @@ from pyspark.sql.types import StructField, StructType
 from firnline.engine import staging
 from firnline.engine.frames import frame_of, local, table_name
 from firnline.engine.sharing import MOST_BYTES
-from firnline.engine.staging import Column, Gathered
+from firnline.engine.staging import Column, Gathered, Watched
 from firnline.errors import FirnlineError, Location
 from firnline.incremental.relation import call, column, filtered, integer, named, project, small_integer
 from firnline.model.description import Description, Verdict
@@ -147,15 +147,17 @@ class Destination:
         """
         rows = self._placed(delta, epoch)
         few = staging.gathered(rows, self.columns, epoch.lower) if is_few else None
+        is_checked = self.placement.is_keyed and not is_proven
+        watched = Watched.of(rows, self.placement.keys if is_checked else (), self.columns)
 
         def write() -> None:
             if few is None:
-                staging.stage(self.session, rows, self.table, attempt, epoch.lower)
+                staging.stage(self.session, watched.rows, self.table, attempt, epoch.lower)
             else:
                 self.log.stage(attempt, epoch.lower, few.rows)
 
         def audit(snapshot: int) -> Digests:
-            return self._audited(snapshot, epoch, few, is_proven=is_proven)
+            return self._audited(snapshot, epoch, few, watched, is_proven=is_proven)
 
         return staged(self.log, self.head, generation, epoch, attempt, write, audit)
 
@@ -177,7 +179,7 @@ class Destination:
             epoch,
             attempt,
             lambda: self.log.gather(attempt, epoch.lower, waves),
-            lambda snapshot: self._audited(snapshot, epoch, None, is_proven=is_proven),
+            lambda snapshot: self._audited(snapshot, epoch, is_proven=is_proven),
         )
         return replace(made, is_in_waves=True) if isinstance(made, Staged) else made
 
@@ -190,14 +192,16 @@ class Destination:
             epoch,
             attempt,
             name,
-            lambda snapshot: self._audited(snapshot, epoch, None, is_proven=False),
+            lambda snapshot: self._audited(snapshot, epoch),
         )
 
     def digests(self, delta: Relation, epoch: Epoch) -> Digests:
         """The digests that a delta will have once it is written."""
         return staging.digests(self._placed(delta, epoch), self.columns)
 
-    def _audited(self, snapshot: int, epoch: Epoch, few: Gathered | None, *, is_proven: bool) -> Digests:
+    def _audited(
+        self, snapshot: int, epoch: Epoch, few: Gathered | None = None, watched: Watched | None = None, *, is_proven: bool = False
+    ) -> Digests:
         """The digests of what is staged, if its keys are right."""
         stored = staging.epoch_rows(self.session, self.table, snapshot, epoch.lower)
         digests = staging.digests(stored, self.columns) if few is None else few.digests
@@ -207,7 +211,8 @@ class Destination:
             weights = None if few is None else self._looked_up(few.rows, has_removals=has_removals)
             if weights is None:
                 where = (self.session, self.table, snapshot, epoch.lower, self.placement.keys, self.names)
-                weights = staging.of_touched_keys(*where, is_first=self.head.snapshot is None)
+                bounds = F.lit(True) if watched is None else watched.bounds()
+                weights = staging.of_touched_keys(*where, bounds, is_first=self.head.snapshot is None)
             staging.check_keys(weights, self.placement.keys, self.names, has_removals=has_removals)
         return digests
 
