@@ -85,7 +85,7 @@ def digest_of(row: Mapping[str, Any]) -> Digest:
 
 
 def hash_columns(fields: Sequence[tuple[int, str, T.DataType]]) -> dict[str, Column]:
-    """The hashes of a row, under their names: what ``digest_columns`` adds up in Spark, and ``digests_of`` where rows are at hand."""
+    """The hashes of a row, under their names: what ``digest_columns`` adds up in Spark, and ``digests_of`` here."""
     return {name: row_hash(seed, fields).alias(name) for seed, name in _HASHES.items()}
 
 
