@@ -53,7 +53,7 @@ def compiled(project: Project, *pipelines: str) -> Project:
 def firnline(root: Path, *words: str, code: int = 0) -> Any:
     """Run a command in a process of its own; its document, or its text."""
     command = [sys.executable, "-c", "from firnline.cli import main; main()", *words]
-    done = subprocess.run(command, cwd=root, env=_environment(), capture_output=True, text=True)
+    done = subprocess.run(command, cwd=root, env=environment(), capture_output=True, text=True)
     return _told(words, done.stdout, done.stderr, done.returncode, code)
 
 
@@ -62,7 +62,7 @@ def command(root: Path, *words: str, code: int = 0) -> Any:
     said, complained, ended = io.StringIO(), io.StringIO(), 0
     with (
         contextlib.chdir(root),
-        mock.patch.dict(os.environ, _environment(), clear=True),
+        mock.patch.dict(os.environ, environment(), clear=True),
         mock.patch.object(sys, "argv", ["firnline", *words]),
         mock.patch.object(sys, "path", [*sys.path]),
         contextlib.redirect_stdout(said),
@@ -75,7 +75,7 @@ def command(root: Path, *words: str, code: int = 0) -> Any:
     return _told(words, said.getvalue(), complained.getvalue(), ended, code)
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(("FIRNLINE", "SPARK", "PYSPARK"))}
 
 

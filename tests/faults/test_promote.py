@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from firnline.failpoints import VARIABLE
 from firnline.runtime.project import Project
 from firnline.runtime.verify import verify
 from firnline.settings import FILE
-from tests.project import ROOT, firnline, make_project
+from tests.project import ROOT, environment, firnline, make_project
 from tests.spark.running import rows, run_command
 
 PIPELINE = """
@@ -55,7 +54,7 @@ def test_a_killed_promotion_is_finished_by_the_next(tmp_path: Path, point: str) 
     firnline(tmp_path, "branch", "run", "b", "--json")
     make_project(tmp_path, (ROOT / FILE).read_text(), sums=PIPELINE.format(least=2))
     name, _, number = point.partition("@")
-    armed = {**os.environ, VARIABLE: f"{name}=kill" + (f"@{number}" if number else "")}
+    armed = {**environment(), VARIABLE: f"{name}=kill" + (f"@{number}" if number else "")}
     command = [sys.executable, "-c", "from firnline.cli import main; main()", "promote", "b", "--json"]
     died = subprocess.run(command, cwd=tmp_path, env=armed, capture_output=True, text=True)
     assert died.returncode == -signal.SIGKILL, died.stdout + died.stderr

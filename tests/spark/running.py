@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ from firnline.runtime import show
 from firnline.runtime.advance import Outcome, advance, complete
 from firnline.runtime.project import Project
 from tests.oracle.amplab import comparable
+from tests.project import environment
 
 
 def run_epoch(project: Project, session: SparkSession, pipeline: str, label: str) -> list[Outcome]:
@@ -29,11 +29,10 @@ def run_epoch(project: Project, session: SparkSession, pipeline: str, label: str
     return outcomes
 
 
-def run_command(project: Project, pipeline: str, last: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_command(project: Project, pipeline: str, last: str, **further: str) -> subprocess.CompletedProcess[str]:
     """``firnline run`` in a process of its own, with a Spark of its own."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("FIRNLINE", "SPARK", "PYSPARK"))}
     command = [sys.executable, "-c", "from firnline.cli import main; main()", "run", pipeline, "--to", last, "--json"]
-    everything = {**inherited, **environment}
+    everything = {**environment(), **further}
     return subprocess.run(command, cwd=project.settings.root, env=everything, capture_output=True, text=True, timeout=300)
 
 

@@ -412,7 +412,8 @@ class Derived:
             verdict = destination.judged(generation, epoch)
             if verdict is Verdict.FREE:
                 raise
-            return verdict  # somebody else published the epoch, and swept up the waves
+            log.sweep(epoch.lower)  # somebody else published the epoch, and swept up the waves that were there then
+            return verdict
 
     @contextmanager
     def _added_up(self, cut: Cut, making: _Making, rows: Relation) -> Iterator[Relation]:
