@@ -225,7 +225,7 @@ class _Erasing:
 
     def _settled(self) -> int:
         """Rewrite logs until none holds what an erased row left; where they end then."""
-        done = set[str]()
+        done, missing = set[str](), ""
         for _ in range(_MOST_ROUNDS):
             upto = self._upto()
             let_go_upto(self.project, self.graph, upto)
@@ -234,13 +234,15 @@ class _Erasing:
                     if not self._is_settled(collection, is_alone=collection.name not in done):
                         self._rewrite(collection, upto)
                     done.add(collection.name)
+                if all(self._is_settled(collection) for collection in self.cone):
+                    return upto
             except FirnlineError as error:
-                if error.code != "GENERATION_CHANGED":
+                # What is unreadable once may have been removed by somebody who erases the same.
+                is_new = error.code == "LOG_UNREADABLE" and error.what != missing
+                if error.code != "GENERATION_CHANGED" and not is_new:
                     raise
+                missing = error.what
                 _logger.info("looking again: %s", error.what)
-                continue
-            if all(self._is_settled(collection) for collection in self.cone):
-                return upto
         what = f"epochs of {self.graph.name!r} were published again and again while rows were erased"
         raise FirnlineError("COMMIT_CONTENDED", what, todo="Pause the pipeline's DAG, then erase again: it goes on.")
 

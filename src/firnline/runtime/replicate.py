@@ -257,6 +257,8 @@ class _Replicating:
         except FileNotFoundError as error:
             what = f"{self.graph.name}.{batch.collection}: {error}: it was replaced, or lost, while it was copied"
             self._fail(batch.collection, FirnlineError("LOG_UNREADABLE", what))
+        except OSError as error:
+            self.replicas.failed(copying.place, FirnlineError("REPLICA_UNAVAILABLE", f"{copying.place}: {error}"))
         except FirnlineError as error:
             self.replicas.failed(copying.place, error)
         else:
