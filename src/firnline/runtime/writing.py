@@ -320,7 +320,8 @@ class Rewriting(Destination):
         start = Description(newest.description.generation, newest.description.since, int(table.properties[START]))
         head = Head(start, None, None) if before is None else Head(before.description, newest.snapshot, before.fingerprint)
         head = head if merged is None else newest
-        return cls(session, log, name, head, columns, Placement.of(table), parts, merged)
+        is_own = collection_of(log.collection) == log.collection  # else it is what a stage keeps, or what a source set aside
+        return cls(session, log, name, head, columns, replace(Placement.of(table), is_keyed=is_own), parts, merged)
 
     def before(self, epoch: Epoch, parts: Sequence[int] | None = None) -> Relation:
         """The weighted rows that the log holds before an epoch; of a merged layer, those of all others up to the epoch's end."""
