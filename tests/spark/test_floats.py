@@ -62,3 +62,48 @@ def test_rows_that_spark_keeps_are_found(spark: SparkSession, condition: str) ->
     given = spark.createDataFrame([(-62.26,), (math.nan,)], "x double").repartition(1)
     with shared(spark, [Shared("kept_floats", relation_of(given))]):
         assert spark.table("kept_floats").where(condition).count() == 1
+
+
+NESTED = """
+    import firnline as fl
+
+    zeros = fl.Pipeline("zeros", schedule=1, start=0)
+
+    @zeros.source(keys=["k"])
+    def given(epoch):
+        rows = [[(1, 0.0, 1), (2, 1.5, 1), (3, None, 1)], [(1, 0.0, -1)], [(3, None, -1)]]
+        return epoch.spark.createDataFrame(rows[epoch.lower], "k int, x double, _diff int")
+
+    @zeros.stage(keys=["k"])
+    def nested(given):
+        return given.selectExpr(
+            "k", "array(x * -1D, null) a", "named_struct('y', x * -1D, 'z', k) s",
+            "if(x is null, null, named_struct('w', float(x * -1D))) n",
+        )
+
+    @zeros.stage(keys=["k"])
+    def told(nested):
+        return nested.selectExpr("k", "concat_ws(' ', string(a), string(s), string(n)) t")
+
+    @zeros.stage(keys=[])
+    def total(given):
+        return given.selectExpr("count(*) n")
+"""
+
+
+def test_no_negative_zero_is_kept_inside_a_value(project: Callable[..., Project], spark: SparkSession) -> None:
+    made = project(zeros=NESTED)
+    graph = made.graph("zeros")
+    last = (2, "[-1.5, null] {-1.5, 2} {-1.5}")
+    expected = {
+        "0": [(1, "[0.0, null] {0.0, 1} {0.0}"), last, (3, "[null, null] {null, 3}")],
+        "1": [last, (3, "[null, null] {null, 3}")],
+        "2": [last],
+    }
+    for epoch, told in expected.items():
+        run_epoch(made, spark, "zeros", epoch)
+        assert rows(made, graph, "told") == told, epoch
+        read = firnline.read("zeros.nested", session=spark, project=made)
+        assert sorted(row["k"] for row in read.collect()) == [k for k, _ in told]
+        total = firnline.read("zeros.total", session=spark, project=made)
+        assert [row["n"] for row in total.collect()] == [len(told)], "of a collection without keys, too"

@@ -216,13 +216,24 @@ def settled_state(
     settled: int,
     columns: Sequence[str],
     keys: Sequence[str],
-    changes: DataFrame,
+    removed: DataFrame,
+    added: DataFrame,
 ) -> DataFrame:
-    """The rows themselves, where nothing is removed before the point ``settled``, and ``changes`` are what little comes after."""
+    """The rows themselves, where nothing is removed before the point ``settled``, and little after it.
+
+    Args:
+        session: Of Spark.
+        table: The log.
+        snapshot: What is read of it.
+        settled: The point.
+        columns: The user's columns.
+        keys: Those that identify a row, one at least.
+        removed: The keys of rows that are gone after that point, or replaced.
+        added: The rows that came after it.
+    """
     names = [F.col(quoted(name)) for name in columns]
     before = deltas(session, table, snapshot, settled).select(*names)
     on = [F.col(quoted(key)).alias(f"_firnline_{at}") for at, key in enumerate(keys)]
-    removed = F.broadcast(changes.where(F.col(DIFF) < 0).select(*on))
     matching = [F.col(quoted(key)).eqNullSafe(F.col(f"_firnline_{at}")) for at, key in enumerate(keys)]
-    left = before.join(removed, reduce(and_, matching), "left_anti")
-    return left.unionAll(changes.where(F.col(DIFF) > 0).select(*names))
+    left = before.join(F.broadcast(removed.select(*on)), reduce(and_, matching), "left_anti")
+    return left.unionAll(added.select(*names))

@@ -19,7 +19,17 @@ from pyspark.sql import DataFrame, Observation, Window
 from pyspark.sql import functions as F
 from pyspark.sql.connect.proto import Relation
 from pyspark.sql.connect.session import SparkSession
-from pyspark.sql.types import DataType, DateType, DecimalType, DoubleType, FloatType, IntegralType, StringType, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegralType,
+    MapType,
+    StringType,
+    StructType,
+)
 
 from firnline.engine.frames import arrow_of, deltas, frame_of, relation_of
 from firnline.engine.hashing import digest_columns, digest_of, digests_of, hash_columns, part_of
@@ -33,7 +43,9 @@ _WAP = "spark.wap.id"
 # The id is a setting of the session: of two threads that share one, the second must not write under, or without, the first's.
 _STAGING = threading.Lock()
 _SAMPLE = 5
-_ORDERED = (IntegralType, DecimalType, DateType, StringType)
+_ORDERED = (IntegralType, DecimalType, StringType)
+_REPLACED = "\ufffd"
+"""What stands for bytes that are no text once Spark has told of them."""
 FEW = 100_000
 """So many rows are quicker handled by one task than brought together from several."""
 
@@ -54,17 +66,30 @@ def placed(delta: DataFrame, columns: Sequence[Column], partition_by: Sequence[s
     """
     kinds = {column.name: column.kind for column in columns}
     return delta.select(
-        *(_settled(column).cast(column.kind).alias(column.name) for column in columns),
+        *(settled(F.col(quoted(column.name)), column.kind).cast(column.kind).alias(column.name) for column in columns),
         (F.col(EPOCH) if epoch is None else F.lit(epoch)).cast("bigint").alias(EPOCH),
         F.col(DIFF).cast("bigint").alias(DIFF),
         part_of([(name, kinds[name]) for name in partition_by], parts).alias(PART),
     )
 
 
-def _settled(column: Column) -> PysparkColumn:
-    """The column without -0.0: whoever groups rows, or reads them without Spark, has 0.0, and texts tell them apart."""
-    found = F.col(quoted(column.name))
-    return found + F.lit(0.0) if isinstance(column.kind, FloatType | DoubleType) else found
+def settled(value: PysparkColumn, kind: DataType) -> PysparkColumn:
+    """A value without -0.0: whoever groups rows, or reads them without Spark, has 0.0, and texts tell them apart."""
+    match kind:
+        case FloatType() | DoubleType():
+            return value + F.lit(0.0)
+        case ArrayType(elementType=element) if _has_floats(element):
+            return F.transform(value, lambda each: settled(each, element))
+        case MapType(valueType=of) if _has_floats(of):  # its keys Spark settles itself
+            return F.transform_values(value, lambda _, each: settled(each, of))
+        case StructType(fields=fields) if _has_floats(kind):
+            members = (settled(value.getField(each.name), each.dataType).alias(each.name) for each in fields)
+            return F.when(value.isNotNull(), F.struct(*members))
+    return value
+
+
+def _has_floats(kind: DataType) -> bool:
+    return any(word in kind.simpleString() for word in ("float", "double"))
 
 
 def stage(
@@ -194,7 +219,11 @@ class Watched:
     def bounds(self) -> PysparkColumn:
         """What is true of all keys that were written; always true if nothing is known of them."""
         seen = {} if self.seen is None else self.seen.get
-        known = [at for at, _ in enumerate(self.keys) if seen.get(f"nulls_{at}") is not None]
+        known = [
+            at
+            for at, _ in enumerate(self.keys)
+            if seen.get(f"nulls_{at}") is not None and not any(_REPLACED in str(seen[f"{end}_{at}"]) for end in ("least", "most"))
+        ]
         return reduce(and_, (self._bound(at, seen) for at in known), F.lit(True))
 
     def _bound(self, at: int, seen: Mapping[str, Any]) -> PysparkColumn:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from firnline.runtime.attempt import Apart, Published
     from firnline.tables.log import Head
 
-_OF_FILES = ("STAGE_FAILED", "UNREADABLE_FILE", "MISSING_FILE", "LOG_UNREADABLE")
+OF_FILES = ("STAGE_FAILED", "UNREADABLE_FILE", "MISSING_FILE", "LOG_UNREADABLE")
 """What a lost file of a log shows as."""
 _logger = logging.getLogger(__name__)
 
@@ -132,7 +132,7 @@ def advance(
     try:
         yield from advance_by(compute, project, declared.graph, name, target, together)
     except FirnlineError as error:
-        if error.code not in _OF_FILES or not _mended(project, declared.graph, session, name):
+        if error.code not in OF_FILES or not _mended(project, declared.graph, session, name):
             raise
         yield from advance_by(compute, project, declared.graph, name, target, together)
     _keep_view(project, declared.graph, name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
@@ -403,17 +403,20 @@ class Derived:
                 raise FirnlineError("GENERATION_CHANGED", f"waves of {log.collection!r} are gone")
             in_order = [waves[number] for number in range(cut.count)]
             if cut.by == "parts":
-                return destination.gather(in_order, epoch, generation, attempt, is_proven=is_proven)
-            rows = staging.waves(destination.table, in_order, epoch.lower)
-            with self._added_up(cut, making, rows) as relation:
-                staged = destination.stage(relation, epoch, generation, attempt, is_proven=is_proven)
-            return replace(staged, is_in_waves=True) if isinstance(staged, Staged) else staged
+                staged = destination.gather(in_order, epoch, generation, attempt, is_proven=is_proven)
+            else:
+                rows = staging.waves(destination.table, in_order, epoch.lower)
+                with self._added_up(cut, making, rows) as relation:
+                    staged = destination.stage(relation, epoch, generation, attempt, is_proven=is_proven)
         except Exception:
-            verdict = destination.judged(generation, epoch)
-            if verdict is Verdict.FREE:
+            staged = destination.judged(generation, epoch)
+            if staged is Verdict.FREE:
                 raise
-            log.sweep(epoch.lower)  # somebody else published the epoch, and swept up the waves that were there then
-            return verdict
+        if isinstance(staged, Staged):
+            return replace(staged, is_in_waves=True)
+        with suppress(FirnlineError):  # somebody else published the epoch, and swept up the waves that were there then
+            log.sweep(epoch.lower)
+        return staged
 
     @contextmanager
     def _added_up(self, cut: Cut, making: _Making, rows: Relation) -> Iterator[Relation]:

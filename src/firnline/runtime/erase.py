@@ -24,6 +24,7 @@ from firnline.model.graph import Graph
 from firnline.model.names import DIFF, QUARANTINE, logs_of, quoted
 from firnline.plan.erasure import check_complete, check_free, check_reached, cone, late
 from firnline.plan.frontier import cut
+from firnline.runtime.advance import OF_FILES
 from firnline.runtime.forgetting import (
     beyond,
     check_places,
@@ -238,8 +239,7 @@ class _Erasing:
                     return upto
             except FirnlineError as error:
                 # What is unreadable once may have been removed by somebody who erases the same.
-                is_new = error.code == "LOG_UNREADABLE" and error.what != missing
-                if error.code != "GENERATION_CHANGED" and not is_new:
+                if error.code != "GENERATION_CHANGED" and (error.code not in OF_FILES or error.what == missing):
                     raise
                 missing = error.what
                 _logger.info("looking again: %s", error.what)
@@ -419,9 +419,11 @@ class _Erasing:
 
     def _matching(self, table: Metadata) -> Digests:
         """The digests of the source's rows that meet the condition."""
+        from firnline.runtime.evaluation import told
         from firnline.runtime.proof import matching
 
-        return matching(self.session, table, self.condition)
+        with told(self.cone[0], "erasing", self.project.settings):
+            return matching(self.session, table, self.condition)
 
     def _upto(self) -> int:
         """The common end of all logs; an epoch that is under way is waited for."""

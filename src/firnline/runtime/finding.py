@@ -33,7 +33,8 @@ FEW_ROWS = 50_000
 """So many rows of a log are sooner read here than by Spark."""
 _MOST_FOUND = 4 * FEW
 """More rows make no plan."""
-_FAILURES = (OSError, ValueError, LookupError, pa.ArrowException)
+UNREADABLE = (OSError, ValueError, LookupError, pa.ArrowException)
+"""A lost file, a full disk, columns that changed meanwhile: Spark says what is wrong, if something is."""
 _LISTED: dict[str, tuple[StoredFile, ...]] = {}
 _MOST_LISTED = 10_000
 
@@ -69,7 +70,7 @@ class Finding:
         """The rows of a lookup, and perhaps others; None if Spark has to find them."""
         try:
             return self._found(lookup, keys)
-        except _FAILURES as error:  # a lost file, a full disk: Spark says what is wrong, if something is
+        except UNREADABLE as error:
             _logger.info("rows of %s are read by Spark: %s", lookup.collection, error)
             return None
 
@@ -113,7 +114,7 @@ def held(project: Project, log: Log, snapshot: int, keys: Callable[[], pa.Table]
     try:
         files = _held(project, table, snapshot)
         return _with_keys(project, table, files, keys(), columns) if _are_near(project, files) else None
-    except _FAILURES as error:
+    except UNREADABLE as error:
         _logger.info("rows of %s are read by Spark: %s", log.collection, error)
         return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import cache
 from typing import TYPE_CHECKING, overload
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _MOST_BROADCAST = 1_000_000
 """Removed rows whose keys every task is told; beyond that, all rows are brought together."""
+_MOST_AT_HAND = 8 << 20
+"""Bytes of rows that stand in a plan: several frames may meet in one, and a message of Connect has 128 MB at most."""
 _logger = logging.getLogger(__name__)
 
 
@@ -78,42 +81,60 @@ def frame(
     columns = [column for column in loaded.columns if column not in BOOKKEEPING]
     layers = [entry for entry in entries_of(loaded) if entry.lower < upto]
     settled, removed = _settled(graph.schedule.start, layers)
-    if settled == graph.schedule.start or removed > _MOST_BROADCAST:
+    keys = graph.collection(collection).keys
+    if settled == graph.schedule.start or removed > _MOST_BROADCAST or not keys:
         return exact(state(opened, table, snapshot, upto, columns))
     if settled >= upto:
         return exact(deltas(opened, table, snapshot, upto).select(*map(quoted, columns)))
-    newer = sum(layer.rows for layer in layers if layer.lower >= settled)
-    changes = _at_hand(project, opened, loaded, snapshot, settled, upto, newer)
+    newer = [layer for layer in layers if layer.lower >= settled]
+    changes = _at_hand(project, opened, loaded, snapshot, settled, upto, newer, keys)
     if changes is None:
-        changes = net_changes(opened, table, snapshot, settled, upto, columns)
-    return exact(settled_state(opened, table, snapshot, settled, columns, graph.collection(collection).keys, changes))
+        net = net_changes(opened, table, snapshot, settled, upto, columns)
+        changes = net.where(f"{DIFF} < 0"), net.where(f"{DIFF} > 0")
+    return exact(settled_state(opened, table, snapshot, settled, columns, keys, *changes))
 
 
 def _at_hand(
-    project: Project, session: SparkSession, table: Metadata, snapshot: int, lower: int, upto: int, rows: int
-) -> DataFrame | None:
-    """What the epochs in [lower, upto) come to, read here: Spark would compute it twice. None if that is much, or nested."""
+    project: Project,
+    session: SparkSession,
+    table: Metadata,
+    snapshot: int,
+    lower: int,
+    upto: int,
+    newer: Sequence[Entry],
+    keys: Sequence[str],
+) -> tuple[DataFrame, DataFrame] | None:
+    """The keys that the epochs in [lower, upto) remove and the rows that they add, read here: Spark would compute them twice.
+
+    None if they are many, large or nested, or if Spark has to say what is wrong with them.
+    """
+    import pyarrow.compute as pc
     from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.sql.types import ArrayType, LongType, MapType, StructField, StructType
+    from pyspark.sql.types import ArrayType, MapType, StructType
 
     from firnline.engine.frames import frame_of, local
-    from firnline.engine.sharing import MOST_BYTES
     from firnline.engine.staging import FEW
+    from firnline.runtime.finding import UNREADABLE
     from firnline.runtime.writing import stored_in
     from firnline.tables import scan
 
     stored = stored_in(session, table)
-    if rows > FEW or any(isinstance(field.dataType, ArrayType | MapType | StructType) for field in stored.fields):
+    sizes = [int(table.snapshots[layer.snapshot].summary.get("added-files-size", 0)) for layer in newer]
+    is_much = sum(layer.rows for layer in newer) > FEW or sum(sizes) > _MOST_AT_HAND
+    if is_much or any(isinstance(field.dataType, ArrayType | MapType | StructType) for field in stored.fields):
         return None
     try:
-        found = scan.net(project.catalog.iceberg(table.pipeline, table.name), snapshot, lower, upto)
-    except (OSError, ValueError) as error:  # a lost file, columns that are renamed meanwhile: Spark says what is wrong
+        net = scan.net(project.catalog.iceberg(table.pipeline, table.name), snapshot, lower, upto)
+        parts = net.filter(pc.less(net[DIFF], 0)), net.filter(pc.greater(net[DIFF], 0))
+        kinds = StructType([stored[key] for key in keys]), stored
+        rows = [part.select(kind.names).cast(to_arrow_schema(kind)) for part, kind in zip(parts, kinds, strict=True)]
+    except UNREADABLE as error:
         _logger.info("changes of %s are read by Spark: %s", table.name, error)
         return None
-    if found.nbytes > MOST_BYTES:
+    if sum(each.nbytes for each in rows) > _MOST_AT_HAND:
         return None
-    weighted = StructType([*stored.fields, StructField(DIFF, LongType())])
-    return frame_of(session, local(found.select(weighted.names).cast(to_arrow_schema(weighted)), weighted))
+    gone, come = (frame_of(session, local(each, kind)) for each, kind in zip(rows, kinds, strict=True))
+    return gone, come
 
 
 def readable(project: Project, graph: Graph, collection: str, since: int, generation: int | None = None) -> tuple[Metadata, int]:

@@ -147,7 +147,7 @@ class Destination:
         """
         rows = self._placed(delta, epoch)
         few = staging.gathered(rows, self.columns, epoch.lower) if is_few else None
-        is_checked = self.placement.is_keyed and not is_proven
+        is_checked = few is None and self.placement.is_keyed and not is_proven
         watched = Watched.of(rows, self.placement.keys if is_checked else (), self.columns)
 
         def write() -> None:
@@ -172,7 +172,7 @@ class Destination:
         self, waves: Sequence[int], epoch: Epoch, generation: int, attempt: str, *, is_proven: bool = False
     ) -> Staged | Verdict:
         """What ``stage`` gives, of waves that are staged already."""
-        made = staged(
+        return staged(
             self.log,
             self.head,
             generation,
@@ -181,7 +181,6 @@ class Destination:
             lambda: self.log.gather(attempt, epoch.lower, waves),
             lambda snapshot: self._audited(snapshot, epoch, is_proven=is_proven),
         )
-        return replace(made, is_in_waves=True) if isinstance(made, Staged) else made
 
     def stage_named(self, name: Callable[[], None], epoch: Epoch, generation: int, attempt: str) -> Staged | Verdict:
         """What ``stage`` gives, of files that are there: ``name`` names them in a snapshot beside the main line."""
@@ -344,7 +343,7 @@ class Rewriting(Destination):
         epoch = self.merged or epoch
         rows, seen = staging.narrowed(self._placed(delta, epoch), self.parts)
         made = self._written(rows, epoch, attempt)
-        return replace(made, computed=int(seen.get["rows"] or 0))
+        return replace(made, computed=int(seen.get.get("rows") or 0))
 
     def _written(self, rows: DataFrame, epoch: Epoch, attempt: str) -> Staged:
         try:
