@@ -49,7 +49,7 @@ def expected(*least: int) -> list[tuple[int, int]]:
 
 
 def test_code_changes_on_a_real_log_by_commands(project: Make, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.project._environment", lambda: dict(os.environ))  # by which PySpark knows Connect
+    monkeypatch.setattr("tests.project.environment", lambda: dict(os.environ))  # by which PySpark knows Connect
     monkeypatch.setattr("firnline.engine.session.opened", lambda *_: nullcontext(spark))
     monkeypatch.setattr("firnline.engine.warm.at_hand", lambda *_: nullcontext((spark, "the tests' Spark")))
 
