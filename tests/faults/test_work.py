@@ -105,7 +105,9 @@ def test_every_row_is_right_after(act: str, point: str, kind: Kind, project: Mak
     said, complaint = child.communicate(timeout=300)
     if kind in ("kill", "hang"):
         assert child.returncode == -signal.SIGKILL, said + complaint
-    elif kind != "raise" and (act, kind) != ("replicate", "lost"):  # a copy is not looked for again: the next run goes on
+    elif (act, kind) == ("replicate", "lost"):  # a copy is not looked for again: it is told, and the next run goes on
+        assert "REPLICA_UNAVAILABLE" in said + complaint
+    elif kind != "raise":
         assert child.returncode == 0, said + complaint
     ACTS[act](made, spark, name)
     if act == "rescale":
