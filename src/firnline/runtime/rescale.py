@@ -176,7 +176,12 @@ class _Rescaling:
             seen = newest
             there = {None, *table.snapshots}
             self.layers = {name: layer for name, layer in self.layers.items() if layer.snapshot in there}
-            verdict = self._exchanged(table, attempt, began)
+            try:
+                verdict = self._exchanged(table, attempt, began)
+            except FirnlineError as error:
+                if error.code != "GENERATION_CHANGED":
+                    raise
+                verdict = Verdict.MOVED  # what was staged is gone: most likely with somebody else's rescale
             if verdict is Verdict.FREE:
                 return self._told(began)
             if verdict is Verdict.FENCED:

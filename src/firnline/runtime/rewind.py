@@ -217,10 +217,10 @@ def _do(project: Project, graph: Graph, found: Rewind) -> None:
 
 
 def _follow(project: Project, graph: Graph, name: str, found: Rewind) -> None:
-    """Let a stage that held nothing when a rewind was decided hold nothing that is made from what that took out.
+    """Let a stage that does not go back itself hold nothing that is made from what a rewind took out, or an undo.
 
-    Whoever is at its first epoch and read its inputs before they were rewound is fenced, has published already, or has not
-    created the log yet: then it looks at its inputs once more after that.
+    Whoever is at its next epoch and read its inputs before they moved is fenced, has published already, or has not created
+    the log yet: then it looks at its inputs once more after that.
     """
     from firnline.tables.rewinding import fence
     from firnline.tables.rewinding import rewind as take_back
@@ -228,9 +228,10 @@ def _follow(project: Project, graph: Graph, name: str, found: Rewind) -> None:
     log = project.log(graph.name, name)
     if fence(project.catalog, log):
         return
-    if any(_is_void(project, graph, log.sidecar(entry), entry.description.upper) for entry in log.entries(found.to)):
+    entries = list(log.entries(found.to))
+    if not entries or any(_is_void(project, graph, log.sidecar(entry), entry.description.upper) for entry in entries):
         head = log.head()
-        assert head is not None, "it has entries"
+        assert head is not None, "it holds something, or did"
         take_back(project.catalog, log, FOLLOWING + found.name, head.description.generation + 1, found.to)
 
 
