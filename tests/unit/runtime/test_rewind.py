@@ -29,6 +29,7 @@ from firnline.runtime.rewind import rewind, settle, undo
 from firnline.runtime.safepoint import safe_point
 from firnline.runtime.verify import verify
 from firnline.tables.control import TABLE
+from firnline.tables.rewinding import rewind as take_back
 from firnline.tables.sidecar import Input, Sidecar
 from firnline.world import replaced
 from tests.happening import At
@@ -481,6 +482,17 @@ def test_what_came_of_a_source_while_its_rewind_was_being_done_goes_back(fresh: 
         back(fresh, to)
     assert held(fresh)["seen"] == (to, ["old"][:to])
     assert fresh.control("web").agreement().open_rewind() is None
+
+
+def test_whoever_is_at_the_next_epoch_of_an_emptied_stage_is_fenced_by_an_undo(fresh: Project) -> None:
+    log = fresh.log("web", "seen")
+    back(fresh, 0)
+    log.create(COLUMNS, ("k",), 0, {})
+    assert made_of(fresh, 0, 0, 1, "old") is Verdict.FREE
+    take_back(fresh.catalog, log, "follow_rewind_x", 1, 0)
+    forth(fresh)
+    assert made_of(fresh, 0, 1, 1, "of visits that went") is Verdict.FENCED
+    assert made_of(fresh, 0, 2, 2, "of those that came back") is Verdict.FREE
 
 
 def lose_metadata(project: Project, name: str) -> None:
