@@ -222,17 +222,22 @@ def _follow(project: Project, graph: Graph, name: str, found: Rewind) -> None:
     Whoever is at its next epoch and read its inputs before they moved is fenced, has published already, or has not created
     the log yet: then it looks at its inputs once more after that.
     """
-    from firnline.tables.rewinding import fence
+    from firnline.tables.log import entries_of, head_of
+    from firnline.tables.rewinding import REWOUND_BY, fence
     from firnline.tables.rewinding import rewind as take_back
 
-    log = project.log(graph.name, name)
+    log, attempt = project.log(graph.name, name), FOLLOWING + found.name
     if fence(project.catalog, log):
         return
-    entries = list(log.entries(found.to))
-    if not entries or any(_is_void(project, graph, log.sidecar(entry), entry.description.upper) for entry in entries):
-        head = log.head()
-        assert head is not None, "it holds something, or did"
-        take_back(project.catalog, log, FOLLOWING + found.name, head.description.generation + 1, found.to)
+    table = log.load()
+    if table is None or table.properties.get(REWOUND_BY) == attempt:
+        return
+    entries = [entry for entry in entries_of(table) if entry.description.upper > found.to]
+    is_void = any(_is_void(project, graph, log.sidecar(entry), entry.description.upper) for entry in entries)
+    present = project.control(graph.name).agreement().open_rewind()
+    # Once it is settled, all that follows has followed, and what the log holds may be seen already.
+    if (is_void or not entries) and present is not None and present.name == found.name:
+        take_back(project.catalog, log, attempt, head_of(table).description.generation + 1, found.to)
 
 
 def _is_void(project: Project, graph: Graph, sidecar: Sidecar, upper: int) -> bool:

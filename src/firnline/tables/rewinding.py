@@ -23,6 +23,8 @@ from firnline.tables.sidecar import Repair
 from firnline.tables.undoing import named_before
 from firnline.world import world
 
+REWOUND_BY = "firnline.rewound-by"
+"""A property of a log: what its last rewind or undo is called, also once its snapshot is dropped."""
 REWOUND_FROM = "firnline.rewound-from"
 """Of a rewind: where the log ended before."""
 REWOUND_SINCE = "firnline.rewound-since"
@@ -172,7 +174,8 @@ def _exchange(
     path = f"{table.location}/firnline/{note.attempt}-{world().new_id()[:8]}.json"
     tables.write(path, note.as_json())
     world().reach("rewind.described")
-    tables.exchange(table, {**after.as_properties(), KIND: REWIND, ATTEMPT: note.attempt, SIDECAR: path, **said}, change)
+    summary = {**after.as_properties(), KIND: REWIND, ATTEMPT: note.attempt, SIDECAR: path, **said}
+    tables.exchange(table, summary, replace(change, properties={REWOUND_BY: note.attempt}))
 
 
 def _code(layer: Snapshot | None) -> dict[str, str]:
