@@ -30,7 +30,7 @@ def test_every_complete_epoch_is_an_event_of_each_collection(server: Server, ste
         assert sorted(by_epoch) == list(EPOCHS)
     first = told["amplab.rankings"][EPOCHS[0]]
     assert first["rows"] == len(expected("rankings", EPOCHS[0]))
-    assert first["frontier"] == EPOCHS[1]
+    assert first["frontier"] >= EPOCHS[1], "the next epoch may be complete by then, too"
     assert first["parts_recomputed"] >= 1
     assert first["bytes"] > 0
 
