@@ -110,7 +110,7 @@ class MemoryTables:
         self._step("read list")
         if manifest_list not in self.named:
             raise FileNotFoundError(manifest_list)
-        return tuple(Manifest(f"manifest {each}", 1) for each in self.named[manifest_list])
+        return tuple(Manifest(f"manifest {each}", 1) for each in self._files(manifest_list))
 
     def listed(self, table: Metadata, manifest: Manifest) -> tuple[StoredFile, ...]:
         self._step("read manifest")
@@ -144,7 +144,7 @@ class MemoryTables:
         if snapshot is not None and snapshot not in table.snapshots:
             raise FileNotFoundError(f"snapshot {snapshot} of {table.name} was dropped")
         state: dict[Row, int] = {}
-        for file in () if snapshot is None else self.named[table.snapshots[snapshot].manifest_list]:
+        for file in () if snapshot is None else self._files(table.snapshots[snapshot].manifest_list):
             for row, epoch, weight in self.stored_rows(file):
                 if epoch < upper:
                     state[row] = state.get(row, 0) + weight
@@ -190,7 +190,12 @@ class MemoryTables:
         return {path: content for path, content in self.files.items() if path.startswith(f"{folder}/")}
 
     def _named(self, table: Metadata) -> tuple[int, ...]:
-        return () if table.head is None else self.named[table.head.manifest_list]
+        return () if table.head is None else self._files(table.head.manifest_list)
+
+    def _files(self, manifest_list: str) -> tuple[int, ...]:
+        if manifest_list not in self.named:
+            raise FileNotFoundError(manifest_list)
+        return self.named[manifest_list]
 
     def _add(self, table: Metadata, number: int, summary: Mapping[str, str], named: Sequence[int]) -> None:
         """A snapshot that stands on the head, beside the main line."""
