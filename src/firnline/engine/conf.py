@@ -21,6 +21,8 @@ def driver_conf(settings: Settings) -> dict[str, str]:
     return {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.sql.warehouse.dir": str(settings.work / "spark-warehouse"),
+        # An epoch takes dozens of generated classes, the same as the one before. Spark's 100 do not hold those of some stages.
+        "spark.sql.codegen.cache.maxEntries": "2000",
         **session_conf(settings),
         **java_options(settings),
         "spark.executorEnv.TZ": "UTC",
